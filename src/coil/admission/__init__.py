@@ -1,0 +1,1 @@
+"""Webhook server and one pure validator per kind."""

@@ -1,0 +1,1 @@
+"""Kubernetes pods placed by Slurm."""

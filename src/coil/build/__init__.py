@@ -1,0 +1,1 @@
+"""Pure: a kind and its inputs in, Kubernetes objects out."""

@@ -1,0 +1,1 @@
+"""One room per kind: observe, plan, act, report, watches."""

@@ -1,0 +1,1 @@
+"""slurmctld of one Controller."""

@@ -1,0 +1,1 @@
+"""Worker pods of one NodeSet."""

@@ -1,0 +1,1 @@
+"""One Slurm REST client per Controller: address, token, poller."""

@@ -1,0 +1,1 @@
+"""The controller runtime: knows Kubernetes, not Slurm."""

@@ -1,0 +1,1 @@
+"""Processes: settings, wiring, signals, exit codes."""

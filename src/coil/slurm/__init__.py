@@ -1,0 +1,1 @@
+"""REST client, shared cluster view, hostlists, config text: knows Slurm, not Kubernetes."""
