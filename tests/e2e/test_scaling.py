@@ -1,0 +1,55 @@
+"""Scale out, scale in: workers come at once, go when their jobs have ended, idle ones first."""
+
+import pytest
+
+from tests.support.kubectl import wait_until
+from tests.support.slurm_cluster import SlurmCluster
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
+
+
+def test_a_job_outlives_the_scale_in_around_it(cluster: SlurmCluster) -> None:
+    """2 → 4 → 1 → 0: the busy worker stays until its job has ended well, the idle ones go before."""
+    cluster.scale(4)
+    idle = cluster.wait_idle(4)
+    busy = max(idle)
+    job = cluster.submit("sleep 45", f"--nodelist={busy}")
+    cluster.wait_job(job, "RUNNING")
+
+    cluster.scale(1)
+    wait_until(lambda: set(cluster.workers()) == {busy}, within=60, what=f"only {busy} is left")
+    assert cluster.job(job)["JobState"] == "RUNNING"
+
+    cluster.scale(0)
+    ended = wait_until(lambda: _ended_before_pod_went(cluster, job, busy), within=120, what="the job to end")
+    assert (ended["JobState"], ended["ExitCode"]) == ("COMPLETED", "0:0")
+    wait_until(lambda: not cluster.workers(), within=90, what="the last worker to go")
+
+
+def _ended_before_pod_went(cluster: SlurmCluster, job: int, busy: str) -> dict[str, str]:
+    """The job once it is over; while it is not, its worker pod must be there."""
+    workers = cluster.workers()
+    record = cluster.job(job)
+    if record.get("JobState") in ("", None, "RUNNING", "COMPLETING"):
+        assert busy in workers, f"{busy} went while job {job} was {record.get('JobState')}"
+        return {}
+    return record
+
+
+def test_every_worker_runs_its_task(cluster: SlurmCluster) -> None:
+    """A two-node job reaches both pods and names both."""
+    names = cluster.slurm("srun", "--nodes=2", "--chdir=/tmp", "hostname").split()
+    assert sorted(names) == sorted(cluster.workers())
+
+
+def test_an_admins_drain_is_not_undone(cluster: SlurmCluster) -> None:
+    """Scale in and out around a node drained by hand: state and reason stay (I3)."""
+    cluster.slurm("scontrol", "update", "nodename=cpu-0", "state=drain", "reason=bad DIMM")
+    cluster.scale(3)
+    cluster.wait_idle(2)
+    cluster.scale(2)
+    wait_until(lambda: len(cluster.workers()) == 2, within=60, what="two workers left")
+    if "cpu-0" in cluster.workers():
+        record = cluster.slurm("scontrol", "show", "node", "cpu-0")
+        assert "DRAIN" in record
+        assert "Reason=bad DIMM" in record
