@@ -2,28 +2,65 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# Extra Helm values for `make up` into an existing cluster.
+VALUES ?=
+# A KUBECONFIG of the shell is not meant for us: only one given to make is.
+ifneq ($(origin KUBECONFIG),command line)
+override KUBECONFIG :=
+endif
+unexport KUBECONFIG
 .DEFAULT_GOAL := help
-.PHONY: help venv up down test check e2e bench-runtime images crds lock lab-build
+.PHONY: help venv up down test check test-servers e2e bench-runtime images crds lock lab-build
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+up: venv ## Real Kubernetes, real Slurm, a job's output; KUBECONFIG=file VALUES=file: into your cluster
+	@$(BIN)/python -m lab demo $(if $(KUBECONFIG),--kubeconfig $(KUBECONFIG)) $(if $(VALUES),--values $(VALUES))
+
+down: venv ## Remove everything that `make up` started on this machine
+	@$(BIN)/python -m lab down
+
+test: check test-servers e2e ## Everything: check, real API server, real Slurm daemons, real jobs
+
+check: venv ## Lint, types, layers, unit tests (below 60 s)
+	@echo "==> lint, types, layers"
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/basedpyright --warnings
+	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+	@echo "==> unit and golden tests"
+	@$(BIN)/pytest -q -n 2 tests/unit tests/golden
+
+test-servers: venv lab-build images ## Tests against a misbehaving server, the real API server, real Slurm daemons
+	@echo "==> tests against real servers"
+	@$(BIN)/pytest -q tests/wire tests/apiserver tests/slurm tests/images tests/charts
+
+e2e: venv ## Tests with real pods and real jobs in the lab
+	@$(BIN)/python -m lab up
+	@$(BIN)/pytest -q -s tests/lab tests/e2e
+
+bench-runtime: venv ## 5,000 pods and nodes through reflector, store and queue, beside json and dicts
+	@$(BIN)/python -m benchmarks.runtime
+
+images: venv ## Build the container images into the user cache
+	@$(BIN)/python -m lab images
+
+lab-build: venv ## Build Kubernetes and its companions into the user cache
+	@$(BIN)/python -m lab build
+
+crds: venv ## Write the CRDs from src/coil/api into charts/slurm-operator-crds
+	@$(BIN)/coil crds --output charts/slurm-operator-crds/templates
 
 venv: $(VENV)/.ready ## Make the Python environment from the hashed lock
 
 $(VENV)/.ready: requirements/dev.lock pyproject.toml
 	@echo "==> Python environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --require-hashes --requirement requirements/dev.lock
-	@$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable . 
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/dev.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-check: venv ## Lint, types, layers and unit tests (below 60 s)
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
-	$(BIN)/basedpyright
-	$(BIN)/lint-imports
-	$(BIN)/pytest -n 2 tests/unit tests/golden
-
 lock: ## Rewrite the hashed requirement locks from pyproject.toml
-	uv pip compile --universal --generate-hashes --no-header --quiet pyproject.toml -o requirements/runtime.lock
-	uv pip compile --universal --generate-hashes --no-header --quiet pyproject.toml --group dev -o requirements/dev.lock
+	@uv pip compile --universal --generate-hashes --no-header --quiet pyproject.toml -o requirements/runtime.lock
+	@uv pip compile --universal --generate-hashes --no-header --quiet pyproject.toml --group dev -o requirements/dev.lock

@@ -1,0 +1,124 @@
+"""What ends `make up`: real jobs on the cluster, their output, and how to go on."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from rich.console import Console
+
+from lab.binaries import binary
+
+T = TypeVar("T")
+NAMESPACE = "slurm"
+CONTROLLER = "slurm-controller-0"
+OUTPUT = "/tmp/demo-%j.out"  # noqa: S108  inside a worker pod
+FINISHED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"}
+BATCH = 'echo "job $SLURM_JOB_ID on $SLURM_JOB_NODELIST"; srun --label hostname'
+
+
+class DemoError(Exception):
+    """The demo did not get its result; the text says what was awaited and what was seen."""
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Runs commands in the cluster and shows them as a person would have typed them."""
+
+    kubeconfig: Path
+    console: Console
+
+    def run(self, workers: int = 2) -> None:
+        """Show the cluster at work; raise DemoError when something does not come within its time."""
+        self.wait(lambda: self.idle() >= workers, within=180, what=f"{workers} idle workers")
+        self.show("sinfo")
+        self.show("srun", f"--nodes={workers}", "--chdir=/tmp", "hostname")
+        self.batch(workers)
+        self.console.print("\n[bold]$ kubectl get nodesets,controllers,pods --output wide[/]")
+        self.console.print(
+            self.kubectl("get", "nodesets,controllers,pods", "--output", "wide"), highlight=False
+        )
+        self.console.print(how_to_go_on(self.kubeconfig), highlight=False)
+
+    def batch(self, workers: int) -> None:
+        """A batch job, and its output file from the worker that wrote it."""
+        options = ["--parsable", f"--nodes={workers}", "--chdir=/tmp", f"--output={OUTPUT}"]
+        job = self.show("sbatch", *options, "--wrap", BATCH).strip()
+        record = self.wait(lambda: self.finished(job), within=60, what=f"job {job} to end")
+        if record["job_state"] != ["COMPLETED"]:
+            raise DemoError(f"job {job} ended {record['job_state']}: {record.get('state_reason')}")
+        host, file = str(record["batch_host"]), OUTPUT.replace("%j", job)
+        self.console.print(f"\n[bold]$ cat {file}[/]  (on {host})", highlight=False)
+        self.console.print(self.execute(self.pod_of(host), "slurmd", "cat", file), highlight=False, end="")
+
+    def show(self, *command: str) -> str:
+        """Print and run a Slurm command where slurmctld runs; its output."""
+        self.console.print(f"\n[bold]$ {subprocess.list2cmdline(command)}[/]", highlight=False)
+        output = self.slurm(*command)
+        self.console.print(output, highlight=False, end="")
+        return output
+
+    def slurm(self, *command: str) -> str:
+        """Run a Slurm command where slurmctld runs."""
+        return self.execute(CONTROLLER, "slurmctld", *command)
+
+    def idle(self) -> int:
+        """How many Slurm nodes are idle; 0 while slurmctld does not answer."""
+        try:
+            return len(self.slurm("sinfo", "--noheader", "--Node", "--states=idle", "--format=%N").split())
+        except DemoError:
+            return 0
+
+    def finished(self, job: str) -> dict[str, list[str] | str] | None:
+        """The record of a job that has ended."""
+        [record] = json.loads(self.slurm("scontrol", "show", "job", job, "--json"))["jobs"]
+        return record if FINISHED & set(record["job_state"]) else None
+
+    def pod_of(self, slurm_node: str) -> str:
+        """Name of the worker pod behind a Slurm node."""
+        label = f"nodeset.slinky.slurm.net/pod-hostname={slurm_node}"
+        return self.kubectl("get", "pods", "--selector", label, "--output", "name").strip()
+
+    def execute(self, pod: str, container: str, *command: str) -> str:
+        """Run a command in a container."""
+        return self.kubectl("exec", pod, "--container", container, "--", *command)
+
+    def kubectl(self, *args: str) -> str:
+        """Run kubectl in the cluster's namespace."""
+        command = [
+            str(binary("kubectl")),
+            "--kubeconfig",
+            str(self.kubeconfig),
+            "--namespace",
+            NAMESPACE,
+            *args,
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        if done.returncode != 0:
+            raise DemoError(f"kubectl {subprocess.list2cmdline(args)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def wait(self, check: Callable[[], T | None], *, within: float, what: str) -> T:
+        """Poll until `check` returns something true."""
+        end = time.monotonic() + within
+        while not (answer := check()):
+            if time.monotonic() > end:
+                pods = self.kubectl("get", "pods", "--output", "wide")
+                raise DemoError(f"waited {within:g} s for {what}; the pods are:\n{pods}")
+            time.sleep(0.5)
+        return answer
+
+
+def how_to_go_on(kubeconfig: Path) -> str:
+    """Commands a person tries next."""
+    return f"""
+How to go on (kubectl is {binary("kubectl")}):
+  export KUBECONFIG={kubeconfig}
+  kubectl -n {NAMESPACE} get nodesets,pods
+  kubectl -n {NAMESPACE} exec -it {CONTROLLER} -c slurmctld -- bash  # then sinfo, squeue, sbatch ...
+  kubectl -n {NAMESPACE} scale nodeset slurm-worker-cpu --replicas=1
+  kubectl -n {NAMESPACE} describe nodeset slurm-worker-cpu           # conditions and events
+  make down                                                    # remove everything"""

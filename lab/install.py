@@ -1,0 +1,49 @@
+"""Install the three charts into a cluster: the lab's, or any other by its kubeconfig."""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.binaries import binary
+
+CHARTS = Path(__file__).parents[1] / "charts"
+VALUES = Path(__file__).parent / "values"
+
+
+@dataclass(frozen=True)
+class Release:
+    """One Helm release of ours."""
+
+    name: str
+    namespace: str
+    values: str | None = None
+
+    def command(self, kubeconfig: Path, extra_values: list[Path]) -> list[str]:
+        """The helm command that installs or upgrades it."""
+        files = [VALUES / self.values] if self.values else []
+        command = [str(binary("helm")), "upgrade", "--install", self.name, str(CHARTS / self.name)]
+        command += ["--kubeconfig", str(kubeconfig), "--namespace", self.namespace, "--create-namespace"]
+        for file in [*files, *(extra_values if files else [])]:
+            command += ["--values", str(file)]
+        return [*command, "--wait", "--timeout", "3m"]
+
+
+CRDS = Release("slurm-operator-crds", "slinky")
+OPERATOR = Release("slurm-operator", "slinky", "operator.yaml")
+SLURM = Release("slurm", "slurm", "slurm.yaml")
+
+
+def install(kubeconfig: Path, extra_values: list[Path], releases: list[Release]) -> None:
+    """Install or upgrade releases in order; raise with Helm's own words when one fails."""
+    for release in releases:
+        done = subprocess.run(
+            release.command(kubeconfig, extra_values), capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise InstallError(
+                f"chart {release.name} in namespace {release.namespace}: {done.stderr.strip()}"
+            )
+
+
+class InstallError(Exception):
+    """Helm refused; its text says why."""
