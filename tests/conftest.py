@@ -1,0 +1,12 @@
+"""What holds for all tests."""
+
+import asyncio
+
+
+def pytest_configure() -> None:
+    """Keep Python 3.11 from making an event loop nobody closes.
+
+    pytest-asyncio asks for the current loop before it makes its own; until a loop was set once, asking makes
+    one, and its ResourceWarning then fails whatever test runs when it is collected.
+    """
+    asyncio.set_event_loop(None)
