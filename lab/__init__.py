@@ -1,0 +1,1 @@
+"""A real Kubernetes on this one machine, for trying and testing coil."""
