@@ -23,7 +23,7 @@ def choose(
 
     Without backups it is pod 0, whatever Slurm says: a Service without endpoints would keep even the REST
     server that is to be asked from starting. With backups Slurm decides: the first that responds. When it
-    cannot be asked, or none responds, a pod that has the label keeps it; only when none has it, pod 0 gets it.
+    cannot be asked, or none responds, a pod that has the label keeps it; when none has it, pod 0 gets it.
 
     Args:
         name: of the Controller.

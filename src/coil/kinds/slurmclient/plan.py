@@ -1,0 +1,80 @@
+"""Which slurmrestd serves a cluster, and what its client needs (spec: control-plane 10). Pure."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from coil.api import keys, names
+from coil.api.controller import Controller
+from coil.api.restapi import RestApi
+
+DEBUG_URL = f"http://localhost:{keys.PORT_SLURMRESTD}"
+"""Used with DEBUG=1 in the operator's environment: a port forwarded by a developer."""
+
+
+class MissingKeyError(Exception):
+    """The JWT key cannot be read: says which Secret or key is missing."""
+
+
+class Access(msgspec.Struct, frozen=True, gc=False):
+    """What is needed to speak with a cluster: where, and with which key tokens are signed."""
+
+    base_url: str
+    key: bytes
+
+
+def serving(controller: Controller, restapis: Iterable[RestApi]) -> RestApi | None:
+    """The RestApi to use: of those that refer to the Controller the oldest, then the first by name."""
+    name, namespace = controller.metadata.name, controller.metadata.namespace
+    candidates = [
+        restapi
+        for restapi in restapis
+        if restapi.metadata.namespace == namespace and restapi.spec.controller_ref.name == name
+    ]
+    return min(candidates, key=_age, default=None)
+
+
+def access(
+    controller: Controller,
+    restapis: Iterable[RestApi],
+    secret: Mapping[str, bytes] | None,
+    environment: Mapping[str, str],
+) -> Access | None:
+    """How to reach the cluster; None when no RestApi serves it.
+
+    Args:
+        controller: of the cluster; external ones too.
+        restapis: any RestApis, those of other clusters included.
+        secret: the data of the Secret that holds the JWT key, None when there is no such Secret.
+        environment: of the operator's process.
+
+    Raises:
+        MissingKeyError: the JWT key cannot be read.
+    """
+    restapi = serving(controller, restapis)
+    if restapi is None or controller.metadata.deletion_timestamp is not None:
+        return None
+    return Access(_base_url(restapi, environment), _key(controller, secret))
+
+
+def _age(restapi: RestApi) -> tuple[str, str]:
+    return restapi.metadata.creation_timestamp, restapi.metadata.name
+
+
+def _base_url(restapi: RestApi, environment: Mapping[str, str]) -> str:
+    """The port is fixed: `service.port` is for others (spec: control-plane 21 Q16)."""
+    if environment.get("DEBUG") == "1":
+        return DEBUG_URL
+    host = names.short_dns(names.restapi(restapi.metadata.name), restapi.metadata.namespace)
+    return f"http://{host}:{keys.PORT_SLURMRESTD}"
+
+
+def _key(controller: Controller, secret: Mapping[str, bytes] | None) -> bytes:
+    ref = controller.jwt_ref
+    if ref is None:
+        raise MissingKeyError("spec.jwtKeyRef is not set: without it no token for Slurm can be signed")
+    if secret is None:
+        raise MissingKeyError(f"Secret {ref.name!r} not found; create it with key {ref.key!r}")
+    if not secret.get(ref.key):
+        raise MissingKeyError(f"Secret {ref.name!r} has no key {ref.key!r}; add it")
+    return secret[ref.key]
