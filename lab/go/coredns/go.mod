@@ -1,0 +1,3 @@
+module coil.lab/coredns
+
+go 1.26.8

@@ -1,0 +1,3 @@
+module coil.lab/pause
+
+go 1.26.0
