@@ -1,13 +1,12 @@
 """Accounting: a slurmdbd (spec: control-plane 6)."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
 from coil.api.meta import API_VERSION, ConfigMapKeySelector, JsonObject, ObjectMeta, SecretKeySelector
-from coil.api.storage import ATOMIC_MAP
-from coil.api.template import FREE_FORM, ConditionsStatus, ExternalConfig, PodTemplate, ServiceTemplate
-from coil.api.wire import Wire, doc
+from coil.api.template import EXTERNAL_RULES, ConditionsStatus, ExternalConfig, PodTemplate, ServiceTemplate
+from coil.api.wire import Wire, doc, rules
 
 
 class StorageConfig(Wire, frozen=True, kw_only=True):
@@ -15,9 +14,9 @@ class StorageConfig(Wire, frozen=True, kw_only=True):
 
     database: Annotated[str, doc("Name of the database.", server_default=True)] = "slurm_acct_db"
     host: Annotated[str, doc("Host of the database server.", required=True)] = ""
-    password_key_ref: Annotated[
-        SecretKeySelector, doc("Password of the database user.", required=True, schema=ATOMIC_MAP)
-    ] = msgspec.field(default_factory=SecretKeySelector)
+    password_key_ref: Annotated[SecretKeySelector, doc("Password of the database user.", required=True)] = (
+        msgspec.field(default_factory=SecretKeySelector)
+    )
     port: Annotated[int, doc("Port of the database server.", server_default=True)] = 3306
     username: Annotated[str, doc("Database user.")] = ""
 
@@ -25,27 +24,23 @@ class StorageConfig(Wire, frozen=True, kw_only=True):
 class AccountingSpec(Wire, frozen=True, kw_only=True):
     """The wanted slurmdbd."""
 
+    schema: ClassVar[JsonObject] = rules(*EXTERNAL_RULES)
+
     external: Annotated[bool, doc("slurmdbd runs outside Kubernetes.", server_default=True)] = False
     external_config: Annotated[
         ExternalConfig | None, doc("Where the external slurmdbd listens; needed when external.")
     ] = None
     extra_conf: Annotated[str, doc("Lines appended to slurmdbd.conf.")] = ""
-    jwks_key_ref: Annotated[
-        ConfigMapKeySelector | None, doc("JWKS of further token issuers.", schema=ATOMIC_MAP)
-    ] = None
+    jwks_key_ref: Annotated[ConfigMapKeySelector | None, doc("JWKS of further token issuers.")] = None
     jwt_hs256_key_ref: Annotated[
-        SecretKeySelector | None, doc("Deprecated name of jwtKeyRef, which wins.", schema=ATOMIC_MAP)
+        SecretKeySelector | None, doc("Deprecated name of jwtKeyRef, which wins.")
     ] = None
-    jwt_key_ref: Annotated[
-        SecretKeySelector | None, doc("HS256 key of auth/jwt. Immutable.", schema=ATOMIC_MAP)
-    ] = None
+    jwt_key_ref: Annotated[SecretKeySelector | None, doc("HS256 key of auth/jwt. Immutable.")] = None
     service: Annotated[ServiceTemplate, doc("Service for clients, port 6819.")] = msgspec.field(
         default_factory=ServiceTemplate
     )
-    slurm_key_ref: Annotated[SecretKeySelector | None, doc("Key of auth/slurm.", schema=ATOMIC_MAP)] = None
-    slurmdbd: Annotated[
-        JsonObject, doc("Container (core/v1) merged over slurmdbd; gives the image.", schema=FREE_FORM)
-    ] = {}
+    slurm_key_ref: Annotated[SecretKeySelector | None, doc("Key of auth/slurm.")] = None
+    slurmdbd: Annotated[JsonObject, doc("Container (core/v1) merged over slurmdbd; gives the image.")] = {}
     storage_config: Annotated[StorageConfig | None, doc("The database.")] = None
     template: Annotated[PodTemplate, doc("Merged over the pod template of slurmdbd.")] = msgspec.field(
         default_factory=PodTemplate

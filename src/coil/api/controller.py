@@ -1,6 +1,6 @@
 """Controller: a slurmctld, and with it a Slurm cluster (spec: control-plane 4)."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -12,9 +12,9 @@ from coil.api.meta import (
     ObjectMeta,
     SecretKeySelector,
 )
-from coil.api.storage import ATOMIC_MAP, Persistence
-from coil.api.template import FREE_FORM, ConditionsStatus, ExternalConfig, PodTemplate, ServiceTemplate
-from coil.api.wire import Nullable, Wire, doc
+from coil.api.storage import Persistence
+from coil.api.template import EXTERNAL_RULES, ConditionsStatus, ExternalConfig, PodTemplate, ServiceTemplate
+from coil.api.wire import Nullable, Wire, doc, rules
 
 _DURATION = "^(0|(([0-9]+)y)?(([0-9]+)w)?(([0-9]+)d)?(([0-9]+)h)?(([0-9]+)m)?(([0-9]+)s)?(([0-9]+)ms)?)$"
 Duration = Annotated[str, msgspec.Meta(extra={"schema": {"pattern": _DURATION}})]
@@ -61,9 +61,18 @@ class Metrics(Wire, frozen=True, kw_only=True):
 class ControllerSpec(Wire, frozen=True, kw_only=True):
     """The wanted slurmctld."""
 
-    accounting_ref: Annotated[
-        LocalObjectReference | None, doc("Accounting of the same namespace.", schema=ATOMIC_MAP)
-    ] = None
+    schema: ClassVar[JsonObject] = rules(
+        *EXTERNAL_RULES,
+        (
+            (
+                "has(self.ha) && self.ha.enabled ? has(self.persistence) && self.persistence.enabled"
+                " && self.persistence.existingClaim.size() > 0 : true"
+            ),
+            "ha.enabled needs persistence.enabled and persistence.existingClaim",
+        ),
+    )
+
+    accounting_ref: Annotated[LocalObjectReference | None, doc("Accounting of the same namespace.")] = None
     cluster_name: Annotated[
         str, doc("Slurm ClusterName, at most 40 characters, immutable; absent: <namespace>_<name>.")
     ] = ""
@@ -92,18 +101,16 @@ class ControllerSpec(Wire, frozen=True, kw_only=True):
             server_default=True,
         ),
     ] = False
-    jwks_key_ref: Annotated[
-        ConfigMapKeySelector | None, doc("JWKS of further token issuers.", schema=ATOMIC_MAP)
-    ] = None
+    jwks_key_ref: Annotated[ConfigMapKeySelector | None, doc("JWKS of further token issuers.")] = None
     jwt_hs256_key_ref: Annotated[
-        SecretKeySelector | None, doc("Deprecated name of jwtKeyRef, which wins.", schema=ATOMIC_MAP)
+        SecretKeySelector | None, doc("Deprecated name of jwtKeyRef, which wins.")
     ] = None
     jwt_key_ref: Annotated[
         SecretKeySelector | None,
-        doc("HS256 key of auth/jwt; also signs the operator's own tokens. Immutable.", schema=ATOMIC_MAP),
+        doc("HS256 key of auth/jwt; also signs the operator's own tokens. Immutable."),
     ] = None
     logfile: Annotated[
-        JsonObject, doc("Container (core/v1) merged over the sidecar that prints the log.", schema=FREE_FORM)
+        JsonObject, doc("Container (core/v1) merged over the sidecar that prints the log.")
     ] = {}
     metrics: Annotated[Metrics, doc("Metrics of slurmctld.")] = msgspec.field(default_factory=Metrics)
     persistence: Annotated[Persistence | None, doc("Claim for the state of slurmctld.")] = None
@@ -113,19 +120,15 @@ class ControllerSpec(Wire, frozen=True, kw_only=True):
     prolog_slurmctld_script_refs: Annotated[
         Nullable[list[LocalObjectReference]], doc("ConfigMaps of scripts run by slurmctld before a job.")
     ] = []
-    reconfigure: Annotated[
-        JsonObject, doc("Container (core/v1) merged over the reconfigure sidecar.", schema=FREE_FORM)
-    ] = {}
+    reconfigure: Annotated[JsonObject, doc("Container (core/v1) merged over the reconfigure sidecar.")] = {}
     service: Annotated[ServiceTemplate, doc("Service for clients, port 6817.")] = msgspec.field(
         default_factory=ServiceTemplate
     )
     slurm_key_ref: Annotated[
         SecretKeySelector | None,
-        doc("Key of auth/slurm. The Secret's name is immutable.", schema=ATOMIC_MAP),
+        doc("Key of auth/slurm. The Secret's name is immutable."),
     ] = None
-    slurmctld: Annotated[
-        JsonObject, doc("Container (core/v1) merged over slurmctld; gives the image.", schema=FREE_FORM)
-    ] = {}
+    slurmctld: Annotated[JsonObject, doc("Container (core/v1) merged over slurmctld; gives the image.")] = {}
     template: Annotated[PodTemplate, doc("Merged over the pod template of slurmctld.")] = msgspec.field(
         default_factory=PodTemplate
     )

@@ -7,7 +7,7 @@ import msgspec
 from coil.api.accounting import Accounting
 from coil.api.controller import Controller
 from coil.api.loginset import LoginSet
-from coil.api.meta import GROUP, VERSION
+from coil.api.meta import GROUP
 from coil.api.nodeset import NodeSet
 from coil.api.restapi import RestApi
 from coil.api.token import Token
@@ -97,7 +97,6 @@ __all__ = [
     "NODESET",
     "RESTAPI",
     "TOKEN",
-    "VERSION",
     "Column",
     "Kind",
 ]

@@ -5,8 +5,7 @@ from typing import Annotated
 import msgspec
 
 from coil.api.meta import API_VERSION, JsonObject, LocalObjectReference, ObjectMeta, SecretKeySelector
-from coil.api.storage import ATOMIC_MAP
-from coil.api.template import FREE_FORM, ConditionsStatus, PodTemplate, ServiceTemplate
+from coil.api.template import ConditionsStatus, PodTemplate, ServiceTemplate
 from coil.api.wire import Wire, doc
 
 
@@ -33,16 +32,14 @@ class LoginSetSpec(Wire, frozen=True, kw_only=True):
 
     controller_ref: Annotated[
         LocalObjectReference,
-        doc("Controller of the same namespace. Immutable.", required=True, schema=ATOMIC_MAP),
+        doc("Controller of the same namespace. Immutable.", required=True),
     ] = msgspec.field(default_factory=LocalObjectReference)
     extra_sshd_config: Annotated[str, doc("Lines appended to sshd_config.")] = ""
     initconf: Annotated[
         JsonObject,
-        doc("Container (core/v1) merged over the one that prepares /etc/slurm.", schema=FREE_FORM),
+        doc("Container (core/v1) merged over the one that prepares /etc/slurm."),
     ] = {}
-    login: Annotated[
-        JsonObject, doc("Container (core/v1) merged over login; gives the image.", schema=FREE_FORM)
-    ] = {}
+    login: Annotated[JsonObject, doc("Container (core/v1) merged over login; gives the image.")] = {}
     replicas: Annotated[
         int, doc("Number of login pods.", server_default=True, schema={"format": "int32"})
     ] = 1
@@ -50,9 +47,9 @@ class LoginSetSpec(Wire, frozen=True, kw_only=True):
     service: Annotated[ServiceTemplate, doc("Service for clients, port 22.")] = msgspec.field(
         default_factory=ServiceTemplate
     )
-    sssd_conf_ref: Annotated[
-        SecretKeySelector, doc("sssd.conf, which names the users.", required=True, schema=ATOMIC_MAP)
-    ] = msgspec.field(default_factory=SecretKeySelector)
+    sssd_conf_ref: Annotated[SecretKeySelector, doc("sssd.conf, which names the users.", required=True)] = (
+        msgspec.field(default_factory=SecretKeySelector)
+    )
     strategy: Annotated[DeploymentStrategy | None, doc("How pods are replaced.")] = None
     template: Annotated[PodTemplate, doc("Merged over the pod template of the login pods.")] = msgspec.field(
         default_factory=PodTemplate

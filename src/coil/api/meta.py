@@ -1,8 +1,8 @@
 """References, conditions and metadata that several kinds share."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
-from coil.api.wire import Nullable, Wire, doc
+from coil.api.wire import ATOMIC, Nullable, Wire, doc
 from coil.support.objects import JsonObject, ObjectKey, ObjectMeta, OwnerReference
 
 __all__ = [
@@ -25,11 +25,15 @@ API_VERSION = f"{GROUP}/{VERSION}"
 class LocalObjectReference(Wire, frozen=True, kw_only=True, gc=False):
     """Names an object in the same namespace."""
 
+    schema: ClassVar[JsonObject] = ATOMIC
+
     name: Annotated[str, doc("Name of the object.", server_default=True)] = ""
 
 
 class SecretKeySelector(Wire, frozen=True, kw_only=True, gc=False):
     """Names one key of a Secret in the same namespace."""
+
+    schema: ClassVar[JsonObject] = ATOMIC
 
     name: Annotated[str, doc("Name of the Secret.", server_default=True)] = ""
     key: Annotated[str, doc("Key inside the Secret's data.", required=True)] = ""
@@ -38,6 +42,8 @@ class SecretKeySelector(Wire, frozen=True, kw_only=True, gc=False):
 
 class ConfigMapKeySelector(Wire, frozen=True, kw_only=True, gc=False):
     """Names one key of a ConfigMap in the same namespace."""
+
+    schema: ClassVar[JsonObject] = ATOMIC
 
     name: Annotated[str, doc("Name of the ConfigMap.", server_default=True)] = ""
     key: Annotated[str, doc("Key inside the ConfigMap's data.", required=True)] = ""

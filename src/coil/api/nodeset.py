@@ -1,6 +1,6 @@
 """NodeSet: worker pods that register as Slurm nodes (spec: nodeset 2)."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
@@ -13,9 +13,8 @@ from coil.api.meta import (
     ObjectMeta,
     SecretKeySelector,
 )
-from coil.api.storage import ATOMIC_MAP
-from coil.api.template import FREE_FORM, ConditionsStatus, PodTemplate
-from coil.api.wire import Nullable, Wire, doc
+from coil.api.template import ConditionsStatus, PodTemplate
+from coil.api.wire import Nullable, Wire, doc, rules
 
 ScalingMode = Literal["DaemonSet", "StatefulSet"]
 Retention = Literal["Retain", "Delete"]
@@ -44,9 +43,9 @@ class Ssh(Wire, frozen=True, kw_only=True):
 
     enabled: Annotated[bool, doc("Run sshd in worker pods.", server_default=True, required=True)] = False
     extra_sshd_config: Annotated[str, doc("Lines appended to sshd_config.")] = ""
-    sssd_conf_ref: Annotated[
-        SecretKeySelector, doc("sssd.conf, which names the users.", required=True, schema=ATOMIC_MAP)
-    ] = msgspec.field(default_factory=SecretKeySelector)
+    sssd_conf_ref: Annotated[SecretKeySelector, doc("sssd.conf, which names the users.", required=True)] = (
+        msgspec.field(default_factory=SecretKeySelector)
+    )
 
 
 class RollingUpdate(Wire, frozen=True, kw_only=True, gc=False):
@@ -83,6 +82,16 @@ class ScheduledUpdate(Wire, frozen=True, kw_only=True):
 class UpdateStrategy(Wire, frozen=True, kw_only=True):
     """How a changed template reaches the workers."""
 
+    schema: ClassVar[JsonObject] = rules(
+        (
+            (
+                "self.type != 'ScheduledUpdate'"
+                " || (has(self.scheduledUpdate.startTime) && has(self.scheduledUpdate.duration))"
+            ),
+            "type ScheduledUpdate needs scheduledUpdate.startTime and scheduledUpdate.duration",
+        )
+    )
+
     rolling_update: Annotated[RollingUpdate, doc("For type RollingUpdate.")] = msgspec.field(
         default_factory=RollingUpdate
     )
@@ -100,11 +109,11 @@ class NodeSetSpec(Wire, frozen=True, kw_only=True):
 
     controller_ref: Annotated[
         LocalObjectReference,
-        doc("Controller of the same namespace. Immutable.", required=True, schema=ATOMIC_MAP),
+        doc("Controller of the same namespace. Immutable.", required=True),
     ] = msgspec.field(default_factory=LocalObjectReference)
     extra_conf: Annotated[str, doc("Parameters of the Slurm nodes: Key=Value, separated by spaces.")] = ""
     logfile: Annotated[
-        JsonObject, doc("Container (core/v1) merged over the sidecar that prints the log.", schema=FREE_FORM)
+        JsonObject, doc("Container (core/v1) merged over the sidecar that prints the log.")
     ] = {}
     min_ready_seconds: Annotated[
         int, doc("Seconds that a pod must be ready to count as available.", schema=_INT32)
@@ -138,9 +147,7 @@ class NodeSetSpec(Wire, frozen=True, kw_only=True):
         ScalingMode,
         doc("StatefulSet: a number of workers; DaemonSet: one on each matching node.", server_default=True),
     ] = "StatefulSet"
-    slurmd: Annotated[
-        JsonObject, doc("Container (core/v1) merged over slurmd; gives the image.", schema=FREE_FORM)
-    ] = {}
+    slurmd: Annotated[JsonObject, doc("Container (core/v1) merged over slurmd; gives the image.")] = {}
     ssh: Annotated[Ssh, doc("Login to workers.")] = msgspec.field(default_factory=Ssh)
     template: Annotated[PodTemplate, doc("Merged over the pod template of the workers.")] = msgspec.field(
         default_factory=PodTemplate
@@ -150,7 +157,7 @@ class NodeSetSpec(Wire, frozen=True, kw_only=True):
     )
     volume_claim_templates: Annotated[
         Nullable[list[JsonObject]],
-        doc("PersistentVolumeClaims (core/v1) made for each worker. Immutable.", schema=FREE_FORM),
+        doc("PersistentVolumeClaims (core/v1) made for each worker. Immutable."),
     ] = []
     workload_disruption_protection: Annotated[
         bool, doc("Protect workers that run jobs from eviction.", server_default=True)

@@ -5,8 +5,7 @@ from typing import Annotated
 import msgspec
 
 from coil.api.meta import API_VERSION, JsonObject, LocalObjectReference, ObjectMeta
-from coil.api.storage import ATOMIC_MAP
-from coil.api.template import FREE_FORM, ConditionsStatus, PodTemplate, ServiceTemplate
+from coil.api.template import ConditionsStatus, PodTemplate, ServiceTemplate
 from coil.api.wire import Wire, doc
 
 
@@ -14,7 +13,7 @@ class RestApiSpec(Wire, frozen=True, kw_only=True):
     """The wanted slurmrestd."""
 
     controller_ref: Annotated[
-        LocalObjectReference, doc("Controller of the same namespace.", required=True, schema=ATOMIC_MAP)
+        LocalObjectReference, doc("Controller of the same namespace.", required=True)
     ] = msgspec.field(default_factory=LocalObjectReference)
     replicas: Annotated[
         int, doc("Number of slurmrestd pods.", server_default=True, schema={"format": "int32"})
@@ -23,7 +22,7 @@ class RestApiSpec(Wire, frozen=True, kw_only=True):
         default_factory=ServiceTemplate
     )
     slurmrestd: Annotated[
-        JsonObject, doc("Container (core/v1) merged over slurmrestd; gives the image.", schema=FREE_FORM)
+        JsonObject, doc("Container (core/v1) merged over slurmrestd; gives the image.")
     ] = {}
     template: Annotated[PodTemplate, doc("Merged over the pod template of slurmrestd.")] = msgspec.field(
         default_factory=PodTemplate

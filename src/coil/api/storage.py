@@ -1,12 +1,12 @@
 """Persistent storage of the slurmctld state (core/v1 PersistentVolumeClaimSpec, inlined)."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
-from coil.api.wire import Wire, doc
+from coil.api.wire import ATOMIC, Wire, doc
+from coil.support.objects import JsonObject
 
-ATOMIC_MAP = {"x-kubernetes-map-type": "atomic"}
 ATOMIC_LIST = {"x-kubernetes-list-type": "atomic"}
 _NUMBER = r"(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
 _QUANTITY = rf"^(\+|-)?{_NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?{_NUMBER}))?$"
@@ -17,6 +17,8 @@ Quantity = Annotated[int | str, msgspec.Meta(extra={"schema": {"pattern": _QUANT
 
 class TypedLocalObjectReference(Wire, frozen=True, kw_only=True, gc=False):
     """Names an object of any kind in the same namespace."""
+
+    schema: ClassVar[JsonObject] = ATOMIC
 
     api_group: Annotated[str, doc("API group; absent: core.")] = ""
     kind: Annotated[str, doc("Kind of the object.", required=True)] = ""
@@ -50,6 +52,8 @@ class LabelSelectorRequirement(Wire, frozen=True, kw_only=True):
 class LabelSelector(Wire, frozen=True, kw_only=True):
     """Selects objects by label; all rules must hold."""
 
+    schema: ClassVar[JsonObject] = ATOMIC
+
     match_expressions: Annotated[
         list[LabelSelectorRequirement], doc("Rules on labels.", schema=ATOMIC_LIST)
     ] = []
@@ -64,16 +68,14 @@ class Persistence(Wire, frozen=True, kw_only=True):
     ] = True
     existing_claim: Annotated[str, doc("Use this claim instead of making one.")] = ""
     access_modes: Annotated[list[str], doc("Access modes of the volume.", schema=ATOMIC_LIST)] = []
-    data_source: Annotated[
-        TypedLocalObjectReference | None, doc("Snapshot or claim to start from.", schema=ATOMIC_MAP)
-    ] = None
+    data_source: Annotated[TypedLocalObjectReference | None, doc("Snapshot or claim to start from.")] = None
     data_source_ref: Annotated[
         TypedObjectReference | None, doc("Object of any kind to fill the volume from.")
     ] = None
     resources: Annotated[VolumeResourceRequirements, doc("Size of the volume.")] = msgspec.field(
         default_factory=VolumeResourceRequirements
     )
-    selector: Annotated[LabelSelector | None, doc("Volumes to consider.", schema=ATOMIC_MAP)] = None
+    selector: Annotated[LabelSelector | None, doc("Volumes to consider.")] = None
     storage_class_name: Annotated[
         str | None, doc("StorageClass; absent: the cluster's default, empty text: none.")
     ] = None

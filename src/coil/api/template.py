@@ -7,8 +7,15 @@ import msgspec
 from coil.api.meta import Condition, JsonObject, Metadata
 from coil.api.wire import Wire, doc
 
-FREE_FORM = {"x-kubernetes-preserve-unknown-fields": True}
-"""Schema of a member that holds a core/v1 object: any members, kept as they are."""
+EXTERNAL_RULES = (
+    ("!self.external ? has(self.slurmKeyRef) : true", "slurmKeyRef is required unless external is true"),
+    (
+        "!self.external ? has(self.jwtKeyRef) || has(self.jwtHs256KeyRef) : true",
+        "jwtKeyRef is required unless external is true",
+    ),
+    ("self.external ? has(self.externalConfig) : true", "externalConfig is required when external is true"),
+)
+"""What a daemon inside, and one outside Kubernetes needs (CEL rule and message)."""
 
 
 class PodTemplate(Wire, frozen=True, kw_only=True):
@@ -17,9 +24,7 @@ class PodTemplate(Wire, frozen=True, kw_only=True):
     metadata: Annotated[Metadata, doc("Labels and annotations for the workload and its pods.")] = (
         msgspec.field(default_factory=Metadata)
     )
-    spec: Annotated[
-        JsonObject, doc("PodSpec (core/v1) merged over the one that the operator builds.", schema=FREE_FORM)
-    ] = {}
+    spec: Annotated[JsonObject, doc("PodSpec (core/v1) merged over the one that the operator builds.")] = {}
 
 
 class ServiceTemplate(Wire, frozen=True, kw_only=True):
@@ -32,7 +37,7 @@ class ServiceTemplate(Wire, frozen=True, kw_only=True):
     port: Annotated[int, doc("Port of the Service; 0 or absent: the daemon's own port.")] = 0
     spec: Annotated[
         JsonObject,
-        doc("ServiceSpec (core/v1) that the operator starts from. externalIPs is dropped.", schema=FREE_FORM),
+        doc("ServiceSpec (core/v1) that the operator starts from. externalIPs is dropped."),
     ] = {}
 
 

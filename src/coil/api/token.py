@@ -1,14 +1,13 @@
 """Token: a Slurm token kept fresh in a Secret (spec: control-plane 9)."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
 from coil.api.durations import parse_duration
-from coil.api.meta import API_VERSION, ObjectMeta, SecretKeySelector
-from coil.api.storage import ATOMIC_MAP
+from coil.api.meta import API_VERSION, JsonObject, ObjectMeta, SecretKeySelector
 from coil.api.template import ConditionsStatus
-from coil.api.wire import Wire, doc
+from coil.api.wire import Wire, doc, rules
 
 DEFAULT_LIFETIME_S = 15 * 60
 MAX_LIFETIME_S = 2**31 - 2
@@ -19,19 +18,21 @@ DEFAULT_SECRET_KEY = "SLURM_JWT"  # noqa: S105 -- the name of a key, no secret
 class TokenSpec(Wire, frozen=True, kw_only=True):
     """The wanted token."""
 
+    schema: ClassVar[JsonObject] = rules(
+        ("has(self.jwtKeyRef) || has(self.jwtHs256KeyRef)", "jwtKeyRef is required")
+    )
+
     jwt_hs256_key_ref: Annotated[
-        SecretKeySelector | None, doc("Deprecated name of jwtKeyRef, which wins.", schema=ATOMIC_MAP)
+        SecretKeySelector | None, doc("Deprecated name of jwtKeyRef, which wins.")
     ] = None
-    jwt_key_ref: Annotated[
-        SecretKeySelector | None, doc("HS256 key that signs the token. Immutable.", schema=ATOMIC_MAP)
-    ] = None
+    jwt_key_ref: Annotated[SecretKeySelector | None, doc("HS256 key that signs the token. Immutable.")] = None
     lifetime: Annotated[str, doc("How long a token is valid, such as 1h30m; absent: 15m.")] = ""
     refresh: Annotated[
         bool, doc("Renew the token before it expires; false: the Secret is immutable.", server_default=True)
     ] = True
     secret_ref: Annotated[
         SecretKeySelector | None,
-        doc("Where to put the token; absent: <name>-jwt-<username>, key SLURM_JWT.", schema=ATOMIC_MAP),
+        doc("Where to put the token; absent: <name>-jwt-<username>, key SLURM_JWT."),
     ] = None
     username: Annotated[str, doc("Slurm user that the token speaks for.", required=True)] = ""
 

@@ -8,11 +8,16 @@ that one object written under an older schema still loads.
 
 import copy
 import functools
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 import msgspec
 
+from coil.support.objects import JsonObject
+
 T = TypeVar("T")
+
+ATOMIC: JsonObject = {"x-kubernetes-map-type": "atomic"}
+"""Schema of an object that server-side apply replaces as a whole."""
 
 if TYPE_CHECKING:
     Nullable = Annotated[T, "read null as the default"]
@@ -27,7 +32,7 @@ else:
 
 
 def doc(
-    text: str, *, server_default: bool = False, required: bool = False, schema: dict[str, Any] | None = None
+    text: str, *, server_default: bool = False, required: bool = False, schema: JsonObject | None = None
 ) -> msgspec.Meta:
     """Describe a member for people and for the CRD.
 
@@ -44,6 +49,9 @@ def doc(
 class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Base of all wire types: camelCase names, defaults left out when written, null lists and maps read."""
 
+    schema: ClassVar[JsonObject] = {}
+    """OpenAPI keywords that the CRD carries wherever this type is used."""
+
     def __post_init__(self) -> None:
         for name, default in _nullable_members(type(self)):
             if getattr(self, name) is None:
@@ -59,3 +67,8 @@ def _nullable_members(struct: type[msgspec.Struct]) -> tuple[tuple[str, Any], ..
         if any((meta.extra or {}).get("nullable") for meta in metas):
             found.append((field.name, field.default_factory()))
     return tuple(found)
+
+
+def rules(*pairs: tuple[str, str]) -> JsonObject:
+    """CEL rules, each with the message that a violation gets, for `Wire.schema`."""
+    return {"x-kubernetes-validations": [{"rule": rule, "message": message} for rule, message in pairs]}

@@ -1,0 +1,39 @@
+"""The `coil` command."""
+
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coil.api import crd
+
+app = typer.Typer(
+    name="coil",
+    help="Slurm clusters on Kubernetes.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(metadata.version("coil"))
+
+
+@app.command()
+def crds(
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder to write one file for each kind to.")
+    ] = None,
+) -> None:
+    """Print the CustomResourceDefinitions, or write them to a folder."""
+    definitions = crd.all_definitions()
+    if output is None:
+        typer.echo(crd.to_yaml(definitions.values()), nl=False)
+        return
+    output.mkdir(parents=True, exist_ok=True)
+    for name, definition in definitions.items():
+        (output / name).write_text(crd.to_yaml([definition]))
