@@ -1,0 +1,89 @@
+"""Metadata of the objects that coil makes (spec: control-plane 3.1 and 3.2).
+
+Labels and annotations come from several sources of which later ones win; the operator's labels come
+last, so users cannot displace them. The annotation in which `kubectl apply` keeps its last input is not
+copied to children: with it every apply would make pods anew (Q1).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from coil.build.errors import BuildError
+from coil.support.objects import JsonObject, ObjectMeta
+
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_LABEL_LENGTH = 63
+
+Texts = Mapping[str, str]
+
+
+class Owner(Protocol):
+    """A custom resource that owns what is built from it."""
+
+    @property
+    def api_version(self) -> str:
+        """Group and version."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """Kind."""
+        ...
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Name, namespace and uid."""
+        ...
+
+
+def object_metadata(
+    name: str, owner: Owner, labels: Sequence[Texts], annotations: Sequence[Texts]
+) -> JsonObject:
+    """Metadata of an object that `owner` controls, in the owner's namespace."""
+    return {**template_metadata(name, owner, labels, annotations), "ownerReferences": [controller_of(owner)]}
+
+
+def template_metadata(
+    name: str, owner: Owner, labels: Sequence[Texts], annotations: Sequence[Texts]
+) -> JsonObject:
+    """Metadata of a pod template in a workload of that name."""
+    metadata: JsonObject = {"name": name, "namespace": owner.metadata.namespace}
+    for member, sources in (("labels", labels), ("annotations", annotations)):
+        if merged := overlay(*sources):
+            metadata[member] = merged
+    return metadata
+
+
+def overlay(*sources: Texts) -> dict[str, str]:
+    """The sources as one map, later ones winning, without what belongs to kubectl."""
+    merged = {key: value for source in sources for key, value in source.items()}
+    merged.pop(_LAST_APPLIED, None)
+    return merged
+
+
+def controller_of(owner: Owner) -> JsonObject:
+    """The owner reference of an object that `owner` controls."""
+    return {**owner_reference(owner), "controller": True}
+
+
+def owner_reference(owner: Owner) -> JsonObject:
+    """The owner reference of an object that `owner` shares with others."""
+    return {
+        "apiVersion": owner.api_version,
+        "kind": owner.kind,
+        "name": owner.metadata.name,
+        "uid": owner.metadata.uid,
+        "blockOwnerDeletion": True,
+    }
+
+
+def fits_label(value: str, where: str) -> str:
+    """`value`, when it is short enough for a label, a Service or a host name.
+
+    Raises:
+        BuildError: it is longer than the 63 characters that Kubernetes allows.
+    """
+    if len(value) > _LABEL_LENGTH:
+        excess = len(value) - _LABEL_LENGTH
+        raise BuildError(where, f"makes the name {value}, {excess} characters longer than Kubernetes allows")
+    return value
