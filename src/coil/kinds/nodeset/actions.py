@@ -1,0 +1,120 @@
+"""What a plan can ask for. Every action says why."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from coil.kinds.nodeset.drain import Cause
+from coil.kube.views import ConditionView
+
+
+class CreatePod(msgspec.Struct, frozen=True, kw_only=True):
+    """Make a worker pod for this ordinal."""
+
+    name: str
+    ordinal: int
+    why: str
+
+
+class DeletePod(msgspec.Struct, frozen=True, kw_only=True):
+    """Delete one incarnation of a pod; with `resource_version` only if it is still exactly as seen."""
+
+    name: str
+    uid: str
+    why: str
+    resource_version: str | None = None
+    needs_fresh: bool = False
+    """Rests on what Slurm said, so that must have been asked in this very pass."""
+    cause: Cause | None = None
+    """Why the pod was condemned; None when it has ended or Slurm lost it."""
+
+
+class AdoptPod(msgspec.Struct, frozen=True, kw_only=True):
+    """Make the NodeSet the controller of a pod that has none."""
+
+    name: str
+    uid: str
+
+
+class ReleasePod(msgspec.Struct, frozen=True, kw_only=True):
+    """Stop controlling a pod whose labels no longer match."""
+
+    name: str
+    uid: str
+
+
+class PatchPod(msgspec.Struct, frozen=True, kw_only=True):
+    """Change labels and annotations of a pod; None removes one."""
+
+    name: str
+    uid: str
+    resource_version: str
+    """Version the change was planned on; the pass after the next sees another one."""
+    labels: Mapping[str, str | None] = {}
+    annotations: Mapping[str, str | None] = {}
+
+
+class PatchConditions(msgspec.Struct, frozen=True, kw_only=True):
+    """Set and remove conditions of a pod, leaving those of others alone."""
+
+    name: str
+    uid: str
+    wanted: tuple[ConditionView, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+class Drain(msgspec.Struct, frozen=True, kw_only=True):
+    """Let no more jobs start on these Slurm nodes."""
+
+    nodes: tuple[str, ...]
+    reason: str
+
+
+class Undrain(msgspec.Struct, frozen=True, kw_only=True):
+    """Take back drains of our own."""
+
+    nodes: tuple[str, ...]
+
+
+class Resume(msgspec.Struct, frozen=True, kw_only=True):
+    """Clear DOWN and DRAIN that belong to an earlier incarnation of the worker."""
+
+    nodes: tuple[str, ...]
+    why: str
+
+
+class SetComment(msgspec.Struct, frozen=True, kw_only=True):
+    """Write into Slurm which pod a node is."""
+
+    node: str
+    comment: str
+
+
+class SetTopology(msgspec.Struct, frozen=True, kw_only=True):
+    """Place Slurm nodes in the network topology."""
+
+    nodes: tuple[str, ...]
+    topology: str
+
+
+class SetFeatures(msgspec.Struct, frozen=True, kw_only=True):
+    """Replace the features of Slurm nodes, available and active."""
+
+    nodes: tuple[str, ...]
+    features: tuple[str, ...]
+    active: tuple[str, ...]
+
+
+SlurmAction = Drain | Undrain | Resume | SetComment | SetTopology | SetFeatures
+Action = CreatePod | DeletePod | AdoptPod | ReleasePod | PatchPod | PatchConditions | SlurmAction
+
+
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
+    """An event about the NodeSet that tells of a decision (spec: nodeset 26)."""
+
+    type: str
+    reason: str
+    action: str
+    note: str
+    pod: str = ""
+    """Name of the related pod."""

@@ -1,0 +1,113 @@
+"""Keep cordon marks on pods and drains in Slurm as wanted, touching only our own (spec: nodeset 13).
+
+The order makes a crash at any point harmless: a pod is first marked with the cause, then drained; it is
+first undrained, and loses the mark in a later pass, when Slurm shows it undrained.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from coil.api import keys
+from coil.kinds.nodeset.actions import Drain, SlurmAction, Undrain
+from coil.kinds.nodeset.drain import (
+    NOT_RESPONDING,
+    POD_TERMINATING,
+    Cause,
+    Reason,
+    drain_reason,
+    is_cordoned,
+    own_cause,
+)
+from coil.kinds.nodeset.snapshot import Snapshot, Worker
+from coil.slurm.wire import SlurmNode
+
+OWN_REASONS = 16
+"""Up to so many pods are drained each with a reason that names it; more go in one call with one reason."""
+
+
+def wanted_cause(worker: Worker, condemned: Mapping[str, Cause]) -> Cause | None:
+    """Why the operator wants this pod cordoned, if it does."""
+    if worker.uid in condemned:
+        return condemned[worker.uid]
+    if worker.host is not None and worker.host.spec.unschedulable:
+        return Cause.NODE
+    return None
+
+
+def plan_drains(snapshot: Snapshot, condemned: Mapping[str, Cause]) -> list[SlurmAction]:
+    """Bring Slurm's DRAIN flags in line with the wanted cordons."""
+    drains: list[tuple[str, Reason]] = []
+    undrains: list[str] = []
+    for worker in snapshot.workers:
+        record = worker.record
+        if record is None or worker.terminating or worker.finished:
+            continue
+        cause = wanted_cause(worker, condemned)
+        if cause is not None or is_users(worker):
+            reason = _reason_to_drain(worker, record, cause, snapshot.propagated_conditions)
+            if reason is not None:
+                drains.append((worker.slurm_name, reason))
+        elif _may_undrain(worker, record):
+            undrains.append(worker.slurm_name)
+    undrain = [Undrain(nodes=tuple(undrains))] if undrains else []
+    return [*_bundled(drains), *undrain]
+
+
+def cordon_marks(worker: Worker, cause: Cause | None) -> dict[str, str | None]:
+    """Annotations to change so that the pod says whether it is cordoned, and why."""
+    if cause is not None:
+        if is_users(worker) or own_cause(worker) is cause:
+            return {}
+        return {keys.ANNOTATION_POD_CORDON: "true", keys.ANNOTATION_POD_CORDON_CAUSE: cause.value}
+    if own_cause(worker) is not None:
+        if worker.record is not None and _is_own_drain(worker, worker.record):
+            return {}
+        return {keys.ANNOTATION_POD_CORDON: None, keys.ANNOTATION_POD_CORDON_CAUSE: None}
+    if keys.ANNOTATION_POD_CORDON_CAUSE in worker.annotations and not is_cordoned(worker):
+        return {keys.ANNOTATION_POD_CORDON_CAUSE: None}
+    return {}
+
+
+def is_users(worker: Worker) -> bool:
+    """Somebody else set this cordon: it has no cause that this operator knows."""
+    return is_cordoned(worker) and own_cause(worker) is None
+
+
+def _reason_to_drain(
+    worker: Worker, record: SlurmNode, cause: Cause | None, propagated: tuple[str, ...]
+) -> Reason | None:
+    """The reason to drain with; None when nothing is to be written."""
+    if record.drain:
+        return None
+    condemned = cause is not None and cause.condemns
+    if not record.ours:
+        # Somebody else took the node down. To delete the pod it must be drained too; the reason stays.
+        return Reason(record.reason, record.reason) if condemned else None
+    if condemned or record.reason in ("", POD_TERMINATING):
+        return drain_reason(cause, worker, propagated)
+    return Reason(record.reason, record.reason)
+
+
+def _may_undrain(worker: Worker, record: SlurmNode) -> bool:
+    """Our own drain, on a node that answers: undraining a dead one would send it jobs that fail."""
+    alive = "DOWN" not in record.state and "NOT_RESPONDING" not in record.state
+    return alive and _is_own_drain(worker, record)
+
+
+def _is_own_drain(worker: Worker, record: SlurmNode) -> bool:
+    """The operator drained this node.
+
+    A node that was silent when we drained it kept Slurm's reason; the mark on the pod tells then.
+    """
+    if not record.drain:
+        return False
+    silent = own_cause(worker) is not None and record.reason.startswith(NOT_RESPONDING)
+    return silent or (record.ours and bool(record.reason))
+
+
+def _bundled(drains: Sequence[tuple[str, Reason]]) -> list[Drain]:
+    """One call for all nodes with one reason; many nodes share a reason, to be drained in one call."""
+    nodes: defaultdict[str, list[str]] = defaultdict(list)
+    for node, reason in drains:
+        nodes[reason.own if len(drains) <= OWN_REASONS else reason.shared].append(node)
+    return [Drain(nodes=tuple(names), reason=reason) for reason, names in nodes.items()]

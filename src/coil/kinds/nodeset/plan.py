@@ -1,0 +1,124 @@
+"""What to do about a NodeSet: pure, from a snapshot and the time to actions with reasons.
+
+    plan = make_plan(snapshot, now)
+    if plan.ask_slurm:                # some action rests on what Slurm says: ask it, then plan again
+        ...
+
+A plan made from an older view of Slurm never changes a node's state and deletes nothing because of what
+the view says: it asks for a fresh view instead (invariants I1 and I3).
+"""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+
+from coil.kinds.nodeset import times
+from coil.kinds.nodeset.actions import Action, DeletePod, Notice, PatchConditions, PatchPod, SlurmAction
+from coil.kinds.nodeset.cordon import plan_drains, wanted_cause
+from coil.kinds.nodeset.departures import plan_departures
+from coil.kinds.nodeset.drain import Cause
+from coil.kinds.nodeset.marks import plan_patch
+from coil.kinds.nodeset.notices import plan_notices
+from coil.kinds.nodeset.records import plan_comments, plan_features, plan_topology
+from coil.kinds.nodeset.revive import plan_revivals
+from coil.kinds.nodeset.rollout import plan_rollout
+from coil.kinds.nodeset.scaling import Scaling, plan_scaling
+from coil.kinds.nodeset.snapshot import Known, Registration, Snapshot, Worker
+from coil.kinds.nodeset.states import condition_changes
+
+RESYNC = 30.0
+"""Seconds after which a NodeSet is looked at even if nothing was heard of it."""
+
+SILENCE = 10.0
+"""The same while Slurm gives no answer, so that its return is noticed soon (invariant I6)."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """Actions in the order in which they are to be done."""
+
+    scaling: Scaling
+    actions: tuple[Action, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    requeue_after: float = RESYNC
+    ask_slurm: bool = False
+    """Nothing may be done before Slurm was asked again."""
+    waiting: Mapping[str, str] = {}
+    """Pods that have to go and cannot yet, with the reason."""
+
+
+def make_plan(snapshot: Snapshot, now: float) -> Plan:
+    """Decide what this pass does; `now` in UNIX seconds."""
+    scaling = plan_scaling(snapshot)
+    if not snapshot.settled:
+        return Plan(scaling=scaling, actions=tuple(_conditions(snapshot, (), now)))
+    condemned = {**plan_rollout(snapshot, scaling, now), **scaling.condemned}
+    departures = plan_departures(snapshot, condemned, scaling, now)
+    revivals = plan_revivals(snapshot, condemned)
+    states = [*plan_drains(snapshot, condemned), *revivals]
+    if _rests_on_old_view(snapshot, states, departures.deletions):
+        return Plan(scaling=scaling, ask_slurm=True)
+    gone = {deletion.uid for deletion in departures.deletions}
+    wanted = _causes(snapshot, condemned)
+    patches = _patches(snapshot, wanted, gone)
+    revived = {name for revival in revivals for name in revival.nodes}
+    return Plan(
+        scaling=scaling,
+        actions=(
+            *patches,
+            *states,
+            *departures.deletions,
+            *(() if snapshot.fault else scaling.create),
+            *plan_comments(snapshot, revived),
+            *plan_topology(snapshot.workers),
+            *plan_features(snapshot.workers),
+            *_conditions(snapshot, gone, now),
+        ),
+        notices=tuple(plan_notices(snapshot, scaling, wanted, patches, departures)),
+        requeue_after=_requeue(snapshot, departures.retry_after, now),
+        waiting=departures.waiting,
+    )
+
+
+def _rests_on_old_view(
+    snapshot: Snapshot, states: Sequence[SlurmAction], deletions: Sequence[DeletePod]
+) -> bool:
+    if not isinstance(snapshot.slurm, Known) or snapshot.slurm.fresh:
+        return False
+    return bool(states) or any(deletion.needs_fresh for deletion in deletions)
+
+
+def _causes(snapshot: Snapshot, condemned: Mapping[str, Cause]) -> dict[str, Cause]:
+    """Causes for which pods are to be cordoned, by uid."""
+    found = {worker.uid: wanted_cause(worker, condemned) for worker in snapshot.workers}
+    return {uid: cause for uid, cause in found.items() if cause is not None}
+
+
+def _staying(snapshot: Snapshot, gone: Collection[str]) -> list[Worker]:
+    return [w for w in snapshot.workers if not w.terminating and not w.finished and w.uid not in gone]
+
+
+def _patches(snapshot: Snapshot, wanted: Mapping[str, Cause], gone: Collection[str]) -> list[PatchPod]:
+    patches = (plan_patch(worker, snapshot, wanted.get(worker.uid)) for worker in _staying(snapshot, gone))
+    return [patch for patch in patches if patch is not None]
+
+
+def _conditions(snapshot: Snapshot, gone: Collection[str], now: float) -> list[PatchConditions]:
+    """Slurm states to show on pods; pods about which nothing is known keep what they show."""
+    found: list[PatchConditions] = []
+    for worker in _staying(snapshot, gone):
+        if worker.registration is Registration.UNKNOWN:
+            continue
+        written, removed = condition_changes(worker.pod, worker.record, times.text(now))
+        if written or removed:
+            found.append(PatchConditions(name=worker.name, uid=worker.uid, wanted=written, removed=removed))
+    return found
+
+
+def _requeue(snapshot: Snapshot, retry_after: float, now: float) -> float:
+    """The smallest delay after which something is to be done (spec: nodeset 30, Q6)."""
+    delay = snapshot.nodeset.spec.min_ready_seconds
+    ready = (worker for worker in snapshot.workers if worker.pod.ready)
+    ripening = (w.ready_since + delay - now for w in ready if not w.available(delay, now))
+    base = RESYNC if snapshot.known else SILENCE
+    return max(min(base, retry_after, min(ripening, default=math.inf)), 1.0)

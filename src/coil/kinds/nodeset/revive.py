@@ -1,0 +1,74 @@
+"""Return a worker to service whose Slurm record still has the state of an earlier incarnation.
+
+A stopping worker sets its own node DOWN, and Slurm keeps the record. A pod of the same name then registers
+under a DOWN node, which `ReturnToService` 0 and 1 leave down. Two proofs that the state is old:
+
+- the reason is ours, and was given before the present pod turned ready;
+- the comment names another Kubernetes node than the one the pod runs on now, and the reason is ours or
+  one that slurmctld or a prolog gave about that machine (spec: nodeset 24.1; docs/adr/0031).
+
+A state with anybody else's reason stays (invariant I3).
+"""
+
+from collections.abc import Mapping
+
+from coil.kinds.nodeset.actions import Resume
+from coil.kinds.nodeset.cordon import is_users, wanted_cause
+from coil.kinds.nodeset.drain import POD_TERMINATING, Cause
+from coil.kinds.nodeset.identity import decode_comment
+from coil.kinds.nodeset.snapshot import Snapshot, Worker
+from coil.slurm.wire import SlurmNode
+
+MACHINE_REASONS = (
+    "Not responding",
+    "Node unexpectedly rebooted",
+    "Kill task failed",
+    "Prolog error",
+    "Epilog error",
+)
+"""Beginnings of reasons that Slurm itself gives and that concern the machine the node was on."""
+
+_REFUSED = frozenset({"INVALID_REG", "REBOOT_ISSUED"})
+"""In these states slurmctld refuses the change (spec: nodeset 7.3)."""
+
+
+def plan_revivals(snapshot: Snapshot, condemned: Mapping[str, Cause]) -> list[Resume]:
+    """Nodes to reset in one call; a worker that is to be drained stays down."""
+    names = [
+        worker.slurm_name
+        for worker in snapshot.workers
+        if worker.healthy
+        and worker.record is not None
+        and wanted_cause(worker, condemned) is None
+        and not is_users(worker)
+        and is_stale(worker, worker.record)
+    ]
+    why = "the state is that of an earlier incarnation of the worker"
+    return [Resume(nodes=tuple(names), why=why)] if names else []
+
+
+def is_stale(worker: Worker, record: SlurmNode) -> bool:
+    """The record is out of service for a cause that is over."""
+    if record.busy or not _REFUSED.isdisjoint(record.state):
+        return False
+    if _moved(worker, record):
+        known = _is_own(record) or record.reason.startswith(MACHINE_REASONS)
+        return known and ("DOWN" in record.state or record.drain)
+    return "DOWN" in record.state and _left_by_predecessor(worker, record)
+
+
+def _moved(worker: Worker, record: SlurmNode) -> bool:
+    info = decode_comment(record.comment)
+    return info is not None and info.node not in ("", worker.pod.spec.node_name)
+
+
+def _left_by_predecessor(worker: Worker, record: SlurmNode) -> bool:
+    if not _is_own(record) or "NOT_RESPONDING" in record.state:
+        return False
+    # The present pod says the same words when it stops, later than it turned ready.
+    changed = record.reason_changed_at
+    return record.reason != POD_TERMINATING or (changed.set and changed.number < worker.ready_since)
+
+
+def _is_own(record: SlurmNode) -> bool:
+    return record.ours and bool(record.reason)

@@ -1,0 +1,72 @@
+"""Which workers of an old revision may be given up now (spec: nodeset 23, invariant I4)."""
+
+import math
+import re
+from collections.abc import Mapping
+
+from coil.api import keys, names
+from coil.kinds.nodeset.drain import Cause
+from coil.kinds.nodeset.scaling import Scaling
+from coil.kinds.nodeset.snapshot import Snapshot, Worker
+from coil.kinds.nodeset.victims import choose
+
+_PERCENT = re.compile(r"[0-9]+%", re.ASCII)
+
+
+def plan_rollout(snapshot: Snapshot, scaling: Scaling, now: float) -> Mapping[str, Cause]:
+    """Uids of old workers to replace now, with the cause.
+
+    Workers that leave because of scaling are not counted: the roll is about those that stay. Nothing is
+    given up while no new pod can be built.
+    """
+    strategy = snapshot.nodeset.spec.update_strategy.type
+    if strategy == "OnDelete" or snapshot.fault is not None:
+        return {}
+    old = [worker for worker in _staying(scaling) if not is_current(worker, snapshot)]
+    chosen = [worker for worker in old if not worker.healthy]
+    healthy = [worker for worker in old if worker.healthy]
+    if strategy == "ScheduledUpdate":
+        chosen += [worker for worker in healthy if _in_maintenance(worker, snapshot)]
+    else:
+        chosen += choose(healthy, disruption_budget(snapshot, scaling, {}, now), Cause.UPDATE)
+    return {worker.uid: Cause.UPDATE for worker in chosen}
+
+
+def disruption_budget(
+    snapshot: Snapshot, scaling: Scaling, condemned: Mapping[str, Cause], now: float
+) -> int:
+    """How many more workers in service may be taken out of it (invariant I4).
+
+    Empty slots, workers that are not available or not healthy, and those condemned already use it up.
+    """
+    staying = _staying(scaling)
+    limit = scaled(snapshot.nodeset.spec.update_strategy.rolling_update.max_unavailable, scaling.desired)
+    delay = snapshot.nodeset.spec.min_ready_seconds
+    out = sum(
+        worker.uid in condemned or not (worker.healthy and worker.available(delay, now)) for worker in staying
+    )
+    return max(limit - max(scaling.desired - len(staying), 0) - out, 0)
+
+
+def _staying(scaling: Scaling) -> list[Worker]:
+    return [w for w in scaling.mine if w.uid not in scaling.condemned and not w.terminating]
+
+
+def is_current(worker: Worker, snapshot: Snapshot) -> bool:
+    """The pod was made from the current revision."""
+    return worker.labels.get(keys.LABEL_REVISION) == snapshot.revision
+
+
+def scaled(limit: int | str, total: int) -> int:
+    """Limit maxUnavailable as a number of workers; percentages round up, what cannot be read counts as 1."""
+    if isinstance(limit, int):
+        return limit
+    if _PERCENT.fullmatch(limit):
+        return math.ceil(int(limit[:-1]) * total / 100)
+    return 1
+
+
+def _in_maintenance(worker: Worker, snapshot: Snapshot) -> bool:
+    record = worker.record
+    reservation = names.reservation(snapshot.nodeset.metadata.name)
+    return record is not None and "MAINTENANCE" in record.state and record.reservation == reservation

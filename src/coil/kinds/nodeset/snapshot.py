@@ -1,0 +1,151 @@
+"""What one pass knows: the NodeSet, its workers, and what Slurm has said about them.
+
+Slurm knowledge is explicit: `Known` holds a whole node list, `Unknown` says why there is none, and a
+worker is registered, absent or unknown. No rule can mistake silence for an answer (invariant I2).
+"""
+
+import enum
+from collections.abc import Mapping
+
+import msgspec
+
+from coil.api import keys
+from coil.api.nodeset import NodeSet
+from coil.kinds.nodeset.times import seconds
+from coil.kube.views import ContainerStatusView, NodeView, PodView
+from coil.slurm.wire import SlurmJob, SlurmNode
+
+
+class Registration(enum.Enum):
+    """What Slurm has said about a worker's node."""
+
+    REGISTERED = "registered"
+    ABSENT = "absent"
+    """A whole list of nodes was read and the node is not in it."""
+    UNKNOWN = "unknown"
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """Slurm has answered; what it said about a worker is with the worker."""
+
+    observed_at: float
+    """When the read began, UNIX seconds."""
+    fresh: bool
+    """The read began after this pass did, so that it shows everything earlier passes wrote."""
+    node_count: int
+    """Nodes in the list, those of other NodeSets included."""
+    peer: str = ""
+    """Who answered, for people: release and API version."""
+
+
+class Unknown(msgspec.Struct, frozen=True, kw_only=True):
+    """No answer, and why."""
+
+    reason: str
+    """CamelCase, for conditions."""
+    message: str
+
+
+Slurm = Known | Unknown
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """Why something that the NodeSet needs cannot be had; for conditions and events."""
+
+    reason: str
+    """CamelCase."""
+    message: str
+
+
+class Worker(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod of the NodeSet, with its Slurm node and its Kubernetes node."""
+
+    pod: PodView
+    slurm_name: str
+    ordinal: int = -1
+    registration: Registration = Registration.UNKNOWN
+    record: SlurmNode | None = None
+    jobs: tuple[SlurmJob, ...] = ()
+    host: NodeView | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the pod."""
+        return self.pod.metadata.name
+
+    @property
+    def uid(self) -> str:
+        """Which incarnation of the pod this is."""
+        return self.pod.metadata.uid
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """Annotations of the pod."""
+        return self.pod.metadata.annotations
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Labels of the pod."""
+        return self.pod.metadata.labels
+
+    @property
+    def terminating(self) -> bool:
+        """Deletion has begun."""
+        return self.pod.terminating
+
+    @property
+    def healthy(self) -> bool:
+        """Running, ready and not terminating."""
+        return self.pod.status.phase == "Running" and self.pod.ready and not self.terminating
+
+    @property
+    def finished(self) -> bool:
+        """All containers ended; the pod will never run again."""
+        return self.pod.status.phase in ("Failed", "Succeeded")
+
+    @property
+    def never_ran(self) -> bool:
+        """No slurmd ever ran in this pod: unscheduled, or the kubelet says that slurmd still waits."""
+        if self.pod.status.phase not in ("", "Pending"):
+            return False
+        if not self.pod.spec.node_name:
+            return True
+        status = self._slurmd_status()
+        return status is not None and status.state.waiting is not None and status.restart_count == 0
+
+    @property
+    def ready_since(self) -> float:
+        """UNIX seconds at which the pod turned ready; the zero time when it is not."""
+        condition = self.pod.status.condition("Ready")
+        if condition is None or condition.status != "True":
+            return seconds(None)
+        return seconds(condition.last_transition_time)
+
+    def available(self, min_ready_seconds: int, now: float) -> bool:
+        """Ready, and for at least so long."""
+        return self.pod.ready and (min_ready_seconds == 0 or self.ready_since + min_ready_seconds <= now)
+
+    def _slurmd_status(self) -> ContainerStatusView | None:
+        statuses = self.pod.status.container_statuses
+        return next((status for status in statuses if status.name == keys.SLURMD), None)
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a plan may look at."""
+
+    nodeset: NodeSet
+    revision: str
+    """Hash of the revision that pods should have."""
+    workers: tuple[Worker, ...] = ()
+    slurm: Slurm
+    settled: bool = True
+    """The caches have seen the creations and deletions of earlier passes."""
+    fault: Fault | None = None
+    """Why no pod can be built now."""
+    propagated_conditions: tuple[str, ...] = ()
+    """Types of Kubernetes node conditions that become drain reasons."""
+
+    @property
+    def known(self) -> bool:
+        """Slurm has answered."""
+        return isinstance(self.slurm, Known)
