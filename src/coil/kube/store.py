@@ -84,15 +84,21 @@ class Store(Generic[T]):
 
     Readers get frozen views and may keep them. Only the reflector writes. Callbacks run inside the
     write, in the order of the changes, and must be quick: map to keys and add them to a queue.
+
+    Args:
+        name: for logs.
+        namespaces: what must be listed once before `synced` is set; None stands for all namespaces.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, namespaces: Iterable[str | None] = (None,)) -> None:
         self.name = name
         self.synced = asyncio.Event()
+        self._unlisted = set(namespaces)
         self._objects: dict[ObjectKey, T] = {}
         self._undecodable: dict[ObjectKey, str] = {}
         self._indices: dict[str, _Index[T]] = {}
         self._callbacks: list[Callable[[Change[T]], None]] = []
+        self._undecodable_callbacks: list[Callable[[ObjectKey, str], None]] = []
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -123,6 +129,10 @@ class Store(Generic[T]):
         """Call back after every change from now on."""
         self._callbacks.append(callback)
 
+    def on_undecodable(self, callback: Callable[[ObjectKey, str], None]) -> None:
+        """Call back when a new state of an object cannot be read, with the reason."""
+        self._undecodable_callbacks.append(callback)
+
     def undecodable(self, namespace: str, name: str) -> str | None:
         """Why the newest state of that object could not be read, if so; `get` has an older one."""
         return self._undecodable.get(ObjectKey(namespace, name))
@@ -134,6 +144,10 @@ class Store(Generic[T]):
         old = self._objects.get(key)
         if old is not None and old.metadata.resource_version == item.metadata.resource_version:
             return
+        if old is not None and old.metadata.uid != item.metadata.uid:
+            # Deleted and made anew while we were not looking: two things have happened.
+            self.remove(key)
+            old = None
         self._objects[key] = item
         self._announce(key, Change(ChangeKind.ADDED if old is None else ChangeKind.MODIFIED, old, item))
 
@@ -149,11 +163,16 @@ class Store(Generic[T]):
         To forget it would look like a deletion, and a deletion has consequences (I2).
         """
         self._undecodable[key] = error
+        for callback in self._undecodable_callbacks:
+            callback(key, error)
 
-    def keep_only(self, seen: Collection[ObjectKey], namespace: str | None = None) -> None:
-        """After a complete list: what was not in it has vanished, and the callbacks learn so."""
+    def complete(self, seen: Collection[ObjectKey], namespace: str | None = None) -> None:
+        """A list is complete: what was not in it has vanished, and the callbacks learn so."""
         for key in [key for key in self._objects if key not in seen and namespace in (None, key.namespace)]:
             self.remove(key)
+        self._unlisted.discard(namespace)
+        if not self._unlisted:
+            self.synced.set()
 
     def _announce(self, key: ObjectKey, change: Change[T]) -> None:
         for index in self._indices.values():

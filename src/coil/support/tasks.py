@@ -11,9 +11,9 @@ T = TypeVar("T")
 class Tasks:
     """Background tasks that live as long as an `async with` block.
 
-    Differs from `asyncio.TaskGroup` in one point: leaving the block ends the tasks instead of
-    waiting for them. As there, a task that fails cancels the others and the block, and the error
-    comes out as an `ExceptionGroup`.
+    Differs from `asyncio.TaskGroup` in two points. Leaving the block ends the tasks instead of
+    waiting for them. As there, a task that fails cancels the others and the block. An error alone
+    comes out as itself, several as an `ExceptionGroup`.
 
         async with Tasks() as tasks:
             tasks.spawn("caches", caches.run())
@@ -31,8 +31,14 @@ class Tasks:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.cancel()
-        await self._group.__aexit__(kind, error, trace)
+        if error is None:
+            self.cancel()
+        try:
+            await self._group.__aexit__(kind, error, trace)
+        except BaseExceptionGroup as group:
+            if len(group.exceptions) == 1:
+                raise group.exceptions[0] from None
+            raise
 
     def spawn(self, name: str, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run `work` in the background; its result or cancellation can be awaited."""
