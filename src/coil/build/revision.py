@@ -15,6 +15,7 @@ from coil.support.objects import JsonObject
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _FNV_OFFSET = 2166136261
 _FNV_PRIME = 16777619
+_NO_SSH = {"enabled": False, "sssdConfRef": {"key": ""}}
 _REPLACE = {"$patch": "replace"}
 # Go's encoder escapes what could end a script element in HTML, and two characters that are
 # line ends in JavaScript.
@@ -37,8 +38,9 @@ def payload(spec: JsonObject) -> JsonObject:
         counted["extraConf"] = spec["extraConf"]
     if spec.get("logfile"):
         counted["logfile"] = typed.container(spec["logfile"], "spec.logfile") | _REPLACE
-    if ssh := spec.get("ssh"):
-        counted["ssh"] = _ssh(ssh) | _REPLACE
+    ssh = _ssh(spec.get("ssh") or {})
+    if ssh != _NO_SSH:
+        counted["ssh"] = ssh | _REPLACE
     return {"spec": counted}
 
 
