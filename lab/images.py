@@ -71,7 +71,14 @@ IMAGES = {
         Image(
             "operator",
             context=".",
-            inputs=(_COMMON, "src/coil", "pyproject.toml", "requirements/runtime.lock"),
+            inputs=(
+                _COMMON,
+                "src/coil",
+                "pyproject.toml",
+                "README.md",
+                "LICENSE",
+                "requirements/runtime.lock",
+            ),
             wheels="requirements/runtime.lock",
         ),
     )
@@ -81,9 +88,7 @@ DEFAULT = ("slurmctld", "slurmd", "slurmrestd", "tools", "operator")
 """What a cluster without accounting and login nodes needs."""
 
 
-def build(
-    names: Iterable[str] = DEFAULT, *, report: Callable[[str], None] = print
-) -> dict[str, Path]:
+def build(names: Iterable[str] = DEFAULT, *, report: Callable[[str], None] = print) -> dict[str, Path]:
     """Build the named images where they changed and return their archives by image name."""
     made: dict[str, Path] = {}
     with rootfs.locked("images"):
@@ -204,7 +209,12 @@ def _ensure_base(report: Callable[[str], None]) -> None:
     container = _buildah("from", "scratch").stdout.strip()
     try:
         _buildah("add", "--quiet", container, str(archive), "/")
-        _buildah("config", "--cmd=/bin/bash", "--env=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", container)
+        _buildah(
+            "config",
+            "--cmd=/bin/bash",
+            "--env=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            container,
+        )
         _buildah("commit", "--quiet", container, tagged)
     finally:
         _buildah("rm", container)
