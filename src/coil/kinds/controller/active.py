@@ -1,6 +1,6 @@
 """Which slurmctld pod the client Service points at, by the label it selects (spec: control-plane 5.6)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -42,6 +42,11 @@ def choose(
 def is_active(pod: PodView) -> bool:
     """Whether the Service selects the pod."""
     return pod.metadata.labels.get(keys.LABEL_ACTIVE) == "true"
+
+
+def labelled(pods: Iterable[PodView]) -> str | None:
+    """Name of the pod that the Service selects, if any."""
+    return next((pod.metadata.name for pod in pods if is_active(pod)), None)
 
 
 def label_changes(pods: Sequence[PodView], chosen: str | None) -> tuple[LabelChange, ...]:

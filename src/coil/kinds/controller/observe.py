@@ -1,0 +1,118 @@
+"""Read the caches, and ask Slurm what only it knows, into one Snapshot."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from coil.api import keys, names
+from coil.api.controller import Controller
+from coil.api.defaults import with_defaults
+from coil.build import controller as build
+from coil.kinds.controller.monitors import Monitors
+from coil.kinds.controller.report import Slurm
+from coil.kinds.controller.snapshot import NOTHING_TRIED, Children, Snapshot
+from coil.kinds.resources import ACCOUNTINGS, CONTROLLERS, NODESETS
+from coil.kinds.runtime import Runtime
+from coil.kube import core
+from coil.kube.store import Store
+from coil.kube.views import PodView
+from coil.slurm.errors import SlurmError
+from coil.support.objects import ObjectKey
+
+PODS_OF = "controller/pods"
+NODESETS_OF = "controller/nodesets"
+
+
+class Observer:
+    """Gives the Snapshot of a Controller."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._clusters = runtime.clusters
+        self._monitors = Monitors(runtime.client)
+        self.controllers = runtime.store(CONTROLLERS)
+        self.nodesets = runtime.store(NODESETS)
+        self.accountings = runtime.store(ACCOUNTINGS)
+        self.secrets = runtime.store(core.SECRETS)
+        self.config_maps = runtime.store(core.CONFIG_MAP_MANIFESTS)
+        self.services = runtime.store(core.SERVICES)
+        self.stateful_sets = runtime.store(core.STATEFUL_SETS)
+        self.claims = runtime.store(core.CLAIMS)
+        self.pods = runtime.store(core.PODS)
+        self.stores: Sequence[Store[Any]] = (
+            self.controllers,
+            self.nodesets,
+            self.accountings,
+            self.secrets,
+            self.config_maps,
+            self.services,
+            self.stateful_sets,
+            self.claims,
+            self.pods,
+        )
+        self.pods.add_index(PODS_OF, lambda pod: [str(key) for key in controller_of(pod)])
+        self.nodesets.add_index(NODESETS_OF, lambda nodeset: [str(nodeset.controller_key)])
+
+    async def snapshot(self, key: ObjectKey) -> Snapshot | None:
+        """What is known now; None when there is no such Controller."""
+        found = self.controllers.get(*key)
+        if found is None:
+            return None
+        controller = with_defaults(found)
+        spec, namespace = controller.spec, key.namespace
+        accounting, claim = spec.accounting_ref, spec.persistence and spec.persistence.existing_claim
+        return Snapshot(
+            controller=controller,
+            nodesets=tuple(self.nodesets.by_index(NODESETS_OF, str(key))),
+            accounting=self.accountings.get(namespace, accounting.name) if accounting else None,
+            config_maps=self._config_maps(controller),
+            secrets=self._secrets(controller),
+            claim=self.claims.get(namespace, claim) if claim else None,
+            live=self._children(controller),
+            monitor=await self._monitors.find(controller),
+            pods=tuple(self.pods.by_index(PODS_OF, str(key))),
+            responding=await self._responding(controller),
+            slurm=self._slurm(key),
+        )
+
+    def _config_maps(self, controller: Controller) -> dict[str, dict[str, str]]:
+        refs = [ref.name for ref in build.references(controller)]
+        if controller.spec.jwks_key_ref is not None:
+            refs.append(controller.spec.jwks_key_ref.name)
+        found = ((name, self.config_maps.get(controller.metadata.namespace, name)) for name in refs)
+        return {name: config_map.data for name, config_map in found if config_map is not None}
+
+    def _secrets(self, controller: Controller) -> dict[str, dict[str, bytes]]:
+        refs = [ref.name for ref in (controller.spec.slurm_key_ref, controller.jwt_ref) if ref is not None]
+        found = ((name, self.secrets.get(controller.metadata.namespace, name)) for name in refs)
+        return {name: secret.data for name, secret in found if secret is not None}
+
+    def _children(self, controller: Controller) -> Children:
+        namespace, name = controller.metadata.key
+        return Children(
+            internal_service=self.services.get(namespace, names.controller_internal(name)),
+            service=self.services.get(namespace, names.controller(name)),
+            config=self.config_maps.get(namespace, names.controller_config(name)),
+            stateful_set=self.stateful_sets.get(namespace, names.controller(name)),
+        )
+
+    async def _responding(self, controller: Controller) -> tuple[bool, ...] | None:
+        """Only with backups is there a choice to make."""
+        cluster = self._clusters.get(controller.metadata.key)
+        if not controller.spec.ha.enabled or controller.spec.external or cluster is None:
+            return None
+        try:
+            return tuple(ping.responding for ping in await cluster.client.ping())
+        except SlurmError:
+            return None
+
+    def _slurm(self, key: ObjectKey) -> Slurm:
+        cluster = self._clusters.get(key)
+        if cluster is None:
+            return NOTHING_TRIED
+        return Slurm(None, "Unknown", "")
+
+
+def controller_of(pod: PodView) -> Iterable[ObjectKey]:
+    """The Controller whose selector labels a pod has; none for other pods."""
+    labels = pod.metadata.labels
+    if labels.get(keys.LABEL_NAME) == keys.SLURMCTLD and labels.get(keys.LABEL_INSTANCE):
+        yield ObjectKey(pod.metadata.namespace, labels[keys.LABEL_INSTANCE])

@@ -1,0 +1,164 @@
+"""What a pass over a Controller does, and why (spec: control-plane 5). Pure.
+
+    config = config_step(snapshot)
+    hold = seconds the rollout of that configuration still has to wait
+    steps(snapshot, config, hold)
+
+Nothing is made that could not run: while a key or a file is missing there is no new StatefulSet, and a
+running one stays as it is. The missing object is watched, so the pass comes back when it appears.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from coil.api import keys
+from coil.api.controller import Controller
+from coil.api.meta import SecretKeySelector
+from coil.build import controller as build
+from coil.build.errors import BuildError
+from coil.build.hashes import map_hash
+from coil.build.slurmconf import ConfigInputs
+from coil.kinds.controller.snapshot import Snapshot
+from coil.kinds.steps import Apply, Failed, Remove, Step
+
+INTERNAL_SERVICE = "Internal Service"
+SERVICE = "Service"
+CONFIG = "Config"
+STATEFUL_SET = "StatefulSet"
+SERVICE_MONITOR = "ServiceMonitor"
+
+SHARED = "ReadWriteMany"
+
+
+def config_step(snapshot: Snapshot) -> Apply | Failed:
+    """Make the ConfigMap with slurm.conf, unless a file it shall list is missing."""
+    missing = [
+        ref.name for ref in build.references(snapshot.controller) if ref.name not in snapshot.config_maps
+    ]
+    if missing and not snapshot.controller.spec.external:
+        return Failed(name=CONFIG, reason="ConfigMapMissing", message=_not_found("ConfigMap", missing))
+    inputs = ConfigInputs(
+        nodesets=snapshot.nodesets, accounting=snapshot.accounting, config_maps=snapshot.config_maps
+    )
+    try:
+        wanted = build.config_map(snapshot.controller, inputs)
+    except BuildError as error:
+        return Failed(name=CONFIG, reason="Invalid", message=str(error))
+    return Apply(name=CONFIG, wanted=wanted, live=snapshot.live.config)
+
+
+def rollout(snapshot: Snapshot, config: Apply | Failed) -> str:
+    """Hash of a configuration that a slurmctld pod is to be started or replaced for; empty when none is."""
+    if isinstance(config, Failed) or snapshot.controller.spec.external:
+        return ""
+    wanted = map_hash(config.wanted["data"])
+    live = snapshot.live.stateful_set
+    if live is None:
+        return wanted
+    if snapshot.controller.spec.inplace_reconfigure:
+        return ""
+    annotations = live.spec.get("template", {}).get("metadata", {}).get("annotations") or {}
+    return "" if annotations.get(keys.ANNOTATION_SLURM_CONFIG_HASH) == wanted else wanted
+
+
+def steps(snapshot: Snapshot, config: Apply | Failed, hold: float) -> tuple[Step, ...]:
+    """All steps in order; with `hold` (seconds) the StatefulSet waits for a later pass."""
+    return tuple(_steps(snapshot, config, hold))
+
+
+def _steps(snapshot: Snapshot, config: Apply | Failed, hold: float) -> Iterator[Step]:
+    controller = snapshot.controller
+    if not controller.spec.external:
+        yield _service(INTERNAL_SERVICE, controller, snapshot)
+        yield _service(SERVICE, controller, snapshot)
+    yield config
+    if not controller.spec.external:
+        step = _stateful_set(snapshot, config)
+        if not hold or isinstance(step, Failed):
+            yield step
+    if snapshot.monitor.relevant:
+        yield _service_monitor(snapshot)
+
+
+def _service(name: str, controller: Controller, snapshot: Snapshot) -> Step:
+    internal = name == INTERNAL_SERVICE
+    try:
+        wanted = (build.internal_service if internal else build.service)(controller)
+    except BuildError as error:
+        return Failed(name=name, reason="Invalid", message=str(error))
+    live = snapshot.live.internal_service if internal else snapshot.live.service
+    return Apply(name=name, wanted=wanted or {}, live=live)
+
+
+def _stateful_set(snapshot: Snapshot, config: Apply | Failed) -> Step:
+    controller, live = snapshot.controller, snapshot.live.stateful_set
+    problem = _missing(snapshot) or _unshared_claim(snapshot)
+    if problem is not None:
+        return problem
+    if isinstance(config, Failed):
+        return Failed(name=STATEFUL_SET, reason="Waiting", message=f"waits for step {CONFIG}")
+    try:
+        wanted = build.stateful_set(controller, _hashes(snapshot, config)) or {}
+    except BuildError as error:
+        return Failed(name=STATEFUL_SET, reason="Invalid", message=str(error))
+    if live is not None and live.spec.get("serviceName") != wanted["spec"]["serviceName"]:
+        # An immutable member: the StatefulSet of an older release has to go first. Its claims stay.
+        return Remove(name=STATEFUL_SET, live=live)
+    return Apply(name=STATEFUL_SET, wanted=wanted, live=live, needs=CONFIG)
+
+
+def _service_monitor(snapshot: Snapshot) -> Step:
+    if snapshot.monitor.error:
+        return Failed(name=SERVICE_MONITOR, reason="ReadFailed", message=snapshot.monitor.error, retry=True)
+    wanted, live = build.service_monitor(snapshot.controller), snapshot.monitor.live
+    if wanted is None:
+        return Remove(name=SERVICE_MONITOR, live=live)
+    return Apply(name=SERVICE_MONITOR, wanted=wanted, live=live)
+
+
+def _hashes(snapshot: Snapshot, config: Apply) -> build.PodHashes:
+    """From the configuration wanted in this pass, which is written before the StatefulSet is."""
+    controller = snapshot.controller
+    return build.PodHashes(
+        slurm_key=map_hash(_secret(snapshot, controller.spec.slurm_key_ref)),
+        jwt_key=map_hash(_secret(snapshot, controller.jwt_ref)),
+        config=map_hash(config.wanted["data"]),
+    )
+
+
+def _secret(snapshot: Snapshot, ref: SecretKeySelector | None) -> Mapping[str, bytes] | None:
+    return None if ref is None else snapshot.secrets.get(ref.name)
+
+
+def _missing(snapshot: Snapshot) -> Failed | None:
+    """A key or file without which the pod could not start."""
+    for ref in (snapshot.controller.spec.slurm_key_ref, snapshot.controller.jwt_ref):
+        if ref is None:
+            continue
+        data = snapshot.secrets.get(ref.name)
+        if data is None:
+            message = f"{_not_found('Secret', [ref.name])} with key {ref.key!r}"
+            return Failed(name=STATEFUL_SET, reason="SecretMissing", message=message)
+        if ref.key not in data:
+            message = f'Secret "{ref.name}" has no key {ref.key!r}; add it'
+            return Failed(name=STATEFUL_SET, reason="SecretKeyMissing", message=message)
+    jwks = snapshot.controller.spec.jwks_key_ref
+    if jwks is not None and jwks.key not in snapshot.config_maps.get(jwks.name, {}):
+        message = f"{_not_found('ConfigMap', [jwks.name])} with key {jwks.key!r}"
+        return Failed(name=STATEFUL_SET, reason="ConfigMapMissing", message=message)
+    return None
+
+
+def _unshared_claim(snapshot: Snapshot) -> Failed | None:
+    """Backups write the same state: the claim must allow that. One that is not there yet passes."""
+    claim = snapshot.claim
+    if not snapshot.controller.spec.ha.enabled or claim is None:
+        return None
+    if SHARED in (claim.spec.get("accessModes") or ()):
+        return None
+    message = f'PersistentVolumeClaim "{claim.metadata.name}" must have access mode {SHARED} for backups'
+    return Failed(name=STATEFUL_SET, reason="ClaimNotShared", message=message)
+
+
+def _not_found(kind: str, missing: Sequence[str]) -> str:
+    quoted = ", ".join(f'"{name}"' for name in sorted(set(missing)))
+    return f"{kind} {quoted} not found; create {'it' if len(set(missing)) == 1 else 'them'}"

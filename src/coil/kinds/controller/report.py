@@ -1,0 +1,62 @@
+"""What a Controller's conditions say (docs: manager). Pure.
+
+The reference fills no conditions; these three are coil's own:
+
+| type | true when |
+|---|---|
+| Reconciled | every child object is as wanted |
+| Available | the slurmctld pod that the Service points at is ready |
+| SlurmReachable | the operator gets answers from Slurm |
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from coil.api.controller import Controller
+from coil.api.meta import Condition
+from coil.kinds.status import AVAILABLE, Truth, condition
+from coil.kube.views import PodView
+
+SLURM_REACHABLE = "SlurmReachable"
+
+_TRUTH: Mapping[bool | None, Truth] = {True: "True", False: "False", None: "Unknown"}
+
+
+class Slurm(msgspec.Struct, frozen=True, gc=False):
+    """What is known about the way to Slurm: `reachable` is None while nothing was tried."""
+
+    reachable: bool | None
+    reason: str
+    message: str
+
+
+def available(controller: Controller, pods: Iterable[PodView], chosen: str | None) -> Condition:
+    """Whether the pod with the active label is ready; for an external slurmctld nobody here knows."""
+    if controller.spec.external:
+        return condition(controller, AVAILABLE, "Unknown", "External", "slurmctld runs outside Kubernetes")
+    pod = next((pod for pod in pods if pod.metadata.name == chosen), None)
+    if pod is None:
+        return condition(controller, AVAILABLE, "False", "NoPod", "there is no active slurmctld pod")
+    if pod.terminating:
+        return condition(controller, AVAILABLE, "False", "Terminating", f"pod {chosen} is being replaced")
+    if not pod.ready:
+        return condition(controller, AVAILABLE, "False", "NotReady", f"pod {chosen} is not ready{_why(pod)}")
+    return condition(controller, AVAILABLE, "True", "Ready", f"slurmctld runs in pod {chosen}")
+
+
+def slurm_reachable(controller: Controller, slurm: Slurm) -> Condition:
+    """What the operator's own client meets."""
+    return condition(controller, SLURM_REACHABLE, _TRUTH[slurm.reachable], slurm.reason, slurm.message)
+
+
+def _why(pod: PodView) -> str:
+    """The first container that waits, by reason only: messages of the kubelet change at each try."""
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        waiting = status.state.waiting
+        if waiting is not None and waiting.reason not in ("PodInitializing", ""):
+            return f": container {status.name} waits: {waiting.reason}"
+    scheduled = pod.status.condition("PodScheduled")
+    if scheduled is not None and scheduled.status == "False":
+        return f": {scheduled.reason}"
+    return ""

@@ -1,0 +1,52 @@
+"""Everything one pass over a Controller knows."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from coil.api.accounting import Accounting
+from coil.api.controller import Controller
+from coil.api.nodeset import NodeSet
+from coil.kinds.controller.monitors import Monitor
+from coil.kinds.controller.report import Slurm
+from coil.kube.views import ManifestView, PodView
+
+NOTHING_TRIED = Slurm(None, "NoRestApi", "no RestApi refers to this Controller")
+
+
+class Children(msgspec.Struct, frozen=True, kw_only=True):
+    """The child objects that are there."""
+
+    internal_service: ManifestView | None = None
+    service: ManifestView | None = None
+    config: ManifestView | None = None
+    stateful_set: ManifestView | None = None
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """The caches at the start of the pass, as far as they concern this Controller.
+
+    Attributes:
+        controller: with the operator's defaults filled in.
+        nodesets: of this Controller.
+        accounting: the one referred to, if it exists.
+        config_maps: `data` of the ConfigMaps referred to that exist, by name.
+        secrets: data of the Secrets referred to that exist, by name.
+        claim: the existing claim named for the state, if it is there.
+        monitor: the ServiceMonitor.
+        pods: with the Controller's selector labels.
+        responding: Slurm's answer to a ping, in ordinal order; None when it was not or cannot be asked.
+        slurm: how the operator's client fares.
+    """
+
+    controller: Controller
+    nodesets: tuple[NodeSet, ...] = ()
+    accounting: Accounting | None = None
+    config_maps: Mapping[str, Mapping[str, str]] = {}
+    secrets: Mapping[str, Mapping[str, bytes]] = {}
+    claim: ManifestView | None = None
+    live: Children = Children()
+    monitor: Monitor = Monitor()
+    pods: tuple[PodView, ...] = ()
+    responding: tuple[bool, ...] | None = None
+    slurm: Slurm = NOTHING_TRIED

@@ -1,0 +1,67 @@
+"""Claims about a Controller's conditions."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from coil.api.controller import Controller, ControllerSpec
+from coil.api.meta import ObjectMeta
+from coil.kinds.controller.report import Slurm, available, slurm_reachable
+from coil.kube.views import PodView
+
+ALBA = Controller(metadata=ObjectMeta(name="alba", namespace="ns", generation=7))
+ACTIVE = "alba-controller-0"
+
+
+def pod(status: dict[str, Any], **metadata: Any) -> PodView:
+    return msgspec.convert({"metadata": {"name": ACTIVE, **metadata}, "status": status}, PodView)
+
+
+READY = {"conditions": [{"type": "Ready", "status": "True"}]}
+
+
+def _waiting(name: str, reason: str) -> dict[str, Any]:
+    return {"name": name, "state": {"waiting": {"reason": reason, "message": "changes at each try"}}}
+
+
+@pytest.mark.parametrize(
+    ("pods", "status", "message"),
+    [
+        ([pod(READY)], "True", "slurmctld runs in pod alba-controller-0"),
+        ([], "False", "there is no active slurmctld pod"),
+        ([pod(READY, deletionTimestamp="now")], "False", "pod alba-controller-0 is being replaced"),
+        ([pod({})], "False", "pod alba-controller-0 is not ready"),
+        (
+            [
+                pod(
+                    {
+                        "initContainerStatuses": [_waiting("logfile", "ImagePullBackOff")],
+                        "containerStatuses": [_waiting("slurmctld", "PodInitializing")],
+                    }
+                )
+            ],
+            "False",
+            "pod alba-controller-0 is not ready: container logfile waits: ImagePullBackOff",
+        ),
+        (
+            [pod({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]})],
+            "False",
+            "pod alba-controller-0 is not ready: Unschedulable",
+        ),
+    ],
+)
+def test_available_says_what_keeps_the_active_pod(pods: list[PodView], status: str, message: str) -> None:
+    condition = available(ALBA, pods, ACTIVE)
+    assert (condition.status, condition.message) == (status, message)
+
+
+def test_nobody_here_knows_whether_an_external_slurmctld_runs() -> None:
+    external = Controller(metadata=ALBA.metadata, spec=ControllerSpec(external=True))
+    assert available(external, [], None).status == "Unknown"
+
+
+@pytest.mark.parametrize(("reachable", "status"), [(True, "True"), (False, "False"), (None, "Unknown")])
+def test_what_the_client_meets_is_told(reachable: bool | None, status: str) -> None:
+    condition = slurm_reachable(ALBA, Slurm(reachable, "Because", "of something"))
+    assert (condition.status, condition.reason, condition.message) == (status, "Because", "of something")
