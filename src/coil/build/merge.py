@@ -120,6 +120,9 @@ def _merge_objects(name: str, base: JsonObject, item: JsonObject) -> JsonObject:
 
 
 def _collapse(name: str, item: Any) -> Any:
+    """`item` as it is when there is nothing to merge it over, repeated list items made one."""
+    if isinstance(item, dict):
+        return merge({}, item)
     key = MERGE_KEYS.get(name)
     return list(_by_key(item, key, name).values()) if key and isinstance(item, list) else item
 
@@ -128,5 +131,5 @@ def _by_key(items: Iterable[JsonObject], key: str, name: str) -> dict[Any, JsonO
     found: dict[Any, JsonObject] = {}
     for item in items:
         value = item.get(key)
-        found[value] = _merge_objects(name, found[value], item) if value in found else item
+        found[value] = _merge_objects(name, found.get(value, {}), item)
     return found
