@@ -1,5 +1,5 @@
 """`python -m lab`."""
 
-from lab.cli import app
+from lab.cli import main
 
-app()
+main()

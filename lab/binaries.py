@@ -49,8 +49,8 @@ class Component:
     def folder(self) -> Path:
         """Where the built programs are, named by what they are made from."""
         digest = hashlib.sha256(self.ldflags.encode())
-        for lock in ("go.mod", "go.sum", "tools.go"):
-            digest.update((self.module / lock).read_bytes())
+        for source in sorted(self.module.iterdir()):
+            digest.update(source.read_bytes())
         return paths.cache() / "bin" / f"{self.name}-{digest.hexdigest()[:16]}"
 
     @property
