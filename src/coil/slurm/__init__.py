@@ -1,1 +1,1 @@
-"""REST client, shared cluster view, hostlists, config text: knows Slurm, not Kubernetes."""
+"""Knows Slurm, not Kubernetes: REST client, shared view of a cluster, tokens."""

@@ -1,0 +1,145 @@
+"""One HTTP exchange with slurmrestd: deadline, token, and what a status means."""
+
+import asyncio
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Protocol
+from urllib.parse import urlsplit
+
+import msgspec
+
+from coil.slurm import http1
+from coil.slurm.errors import (
+    BadReply,
+    ControllerDown,
+    ErrorDetail,
+    NotFound,
+    NotServed,
+    Rejected,
+    SlurmError,
+    Unauthorized,
+    Unreachable,
+)
+from coil.slurm.wire import Envelope, NotModified
+
+TOKEN_HEADER = "X-SLURM-USER-TOKEN"  # noqa: S105 -- the name of a header
+
+_NOT_FOUND = frozenset({2018, 2053})
+"""ESLURM_INVALID_NODE_NAME, ESLURM_RESERVATION_INVALID."""
+_REFUSED_USER = frozenset({1007, 2010})
+"""SLURM_PROTOCOL_AUTHENTICATION_ERROR, ESLURM_USER_ID_MISSING."""
+_UNAUTHORIZED = frozenset({401, 403, 511})
+"""401 without a token, 511 with one that slurmctld refuses (measured)."""
+_CONTROLLER_DOWN = frozenset({502, 503, 504})
+"""502 when slurmctld refuses connections for 10 s, 504 when it does not answer (measured)."""
+
+
+class Exchange(msgspec.Struct, frozen=True, kw_only=True):
+    """A request: `path` below the base URL, already quoted; `deadline_s` for the whole exchange."""
+
+    method: str
+    path: str
+    query: str = ""
+    body: msgspec.Struct | None = None
+    deadline_s: float
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+class Wire(Protocol):
+    """Carries one encoded request to a host and port and brings the answer."""
+
+    async def __call__(self, host: str, port: int, request: bytes) -> http1.Answer:
+        """See `http1.exchange`, which is the real one."""
+        ...
+
+
+class Transport:
+    """Sends exchanges to one slurmrestd; the address may change between two of them."""
+
+    def __init__(self, base_url: str, token_source: Callable[[], str], wire: Wire = http1.exchange) -> None:
+        self.base_url = ""
+        self._token_source = token_source
+        self._wire = wire
+        self.retarget(base_url)
+
+    def retarget(self, base_url: str) -> bool:
+        """Send the next exchanges to another address; False when it is the same.
+
+        Raises:
+            ValueError: the address is not `http://HOST[:PORT]`.
+        """
+        if base_url.rstrip("/") == self.base_url:
+            return False
+        parts = urlsplit(base_url)
+        if parts.scheme != "http" or not parts.hostname or parts.path.rstrip("/"):
+            raise ValueError(f"address of slurmrestd {base_url!r}: expected http://HOST:PORT")
+        self._host, self._port, self._netloc = parts.hostname, parts.port or 80, parts.netloc
+        self.base_url = base_url.rstrip("/")
+        return True
+
+    async def send(self, exchange: Exchange) -> bytes | NotModified:
+        """Return the body of a successful answer.
+
+        Raises:
+            SlurmError: one of its kinds, by what the caller may conclude.
+        """
+        request = self._encoded(exchange)
+        try:
+            async with asyncio.timeout(exchange.deadline_s):
+                status, body = await self._wire(self._host, self._port, request)
+        except TimeoutError:
+            raise Unreachable(str(exchange), f"no answer within {exchange.deadline_s:g} s") from None
+        except (OSError, http1.ProtocolError) as error:
+            raise Unreachable(str(exchange), str(error) or type(error).__name__) from error
+        if status == HTTPStatus.NOT_MODIFIED:
+            return NotModified()
+        if status != HTTPStatus.OK:
+            raise failure(str(exchange), status, body)
+        return body
+
+    def _encoded(self, exchange: Exchange) -> bytes:
+        target = f"/{exchange.path}?{exchange.query}" if exchange.query else f"/{exchange.path}"
+        headers = {TOKEN_HEADER: self._token_source(), "Accept": "application/json"}
+        body = None
+        if exchange.method == "POST":
+            headers["Content-Type"] = "application/json"
+            body = msgspec.json.encode(exchange.body)
+        return http1.encode(exchange.method, target, self._netloc, headers, body)
+
+
+def failure(call: str, status: int, body: bytes) -> SlurmError:
+    """Turn an answer that is no success into the error it stands for."""
+    details = _details(body)
+    numbers = {detail.error_number for detail in details}
+    return _kind(status, numbers, told=bool(details))(
+        call, _status_text(status), status=status, details=details
+    )
+
+
+def _kind(status: int, numbers: set[int], *, told: bool) -> type[SlurmError]:
+    if status in _UNAUTHORIZED or numbers & _REFUSED_USER:
+        return Unauthorized
+    if status in _CONTROLLER_DOWN:
+        return ControllerDown
+    if numbers & _NOT_FOUND:
+        return NotFound
+    if status == HTTPStatus.NOT_FOUND:
+        return NotServed
+    return Rejected if told and status != HTTPStatus.OK else BadReply
+
+
+def _details(body: bytes) -> tuple[ErrorDetail, ...]:
+    try:
+        return msgspec.json.decode(body, type=Envelope).errors
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        text = body[:200].decode(errors="replace").strip()
+        return (ErrorDetail(error=text),) if text else ()
+
+
+def _status_text(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
