@@ -26,13 +26,14 @@ class Priority(IntEnum):
 class Spacing(msgspec.Struct, frozen=True, gc=False):
     """How long a key rests between the starts of two passes (seconds).
 
-    A lone change is taken at once. While each rest ends with `storm` changes or more waiting, the
-    rest doubles from `least` up to `most`; a rest in which nothing happens ends the storm.
+    A lone change is taken at once. While each rest ends with `storm` changes or more waiting (they
+    come faster than passes), the rest doubles from `least` up to `most`; a rest in which nothing
+    happens ends the storm.
     """
 
     least: float = 0.02
     most: float = 1.0
-    storm: int = 10
+    storm: int = 2
 
     def after(self, rest: float, merged: int) -> float:
         """The rest after a pass for which so many adds were merged during the rest before it."""

@@ -95,7 +95,7 @@ def _stacks(threshold: int) -> Processor:
 
 
 def _json(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
-    ordered = {"level": event.pop("level"), "ts": event.pop("ts"), "logger": event.pop("logger", "coil")}
+    ordered = {"level": event.pop("level"), "ts": event.pop("ts"), "logger": event.pop("logger_name", "coil")}
     ordered |= {"msg": event.pop("event"), **event}
     return msgspec.json.encode(ordered, enc_hook=str).decode()
 
@@ -129,4 +129,4 @@ def configure(settings: LogSettings, out: TextIO | None = None) -> None:
 
 def get_logger(name: str, **members: Any) -> FilteringBoundLogger:
     """A logger that writes `name` and `members` with every entry."""
-    return cast("FilteringBoundLogger", structlog.get_logger(logger=name, **members))
+    return cast("FilteringBoundLogger", structlog.get_logger(logger_name=name, **members))
