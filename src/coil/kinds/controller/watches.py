@@ -8,12 +8,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from coil.api.controller import Controller
-from coil.api.meta import GROUP
 from coil.api.nodeset import NodeSet
 from coil.build import controller as build
 from coil.kinds.controller.observe import Observer, controller_of
+from coil.kinds.owners import owners
 from coil.kube.queue import Queue
-from coil.kube.resource import KubeObject
 from coil.kube.store import Change
 from coil.kube.views import SecretView
 from coil.support.objects import ObjectKey
@@ -46,7 +45,7 @@ def watch(observer: Observer, queue: Queue) -> None:
             queue.add(controller.metadata.key)
 
     def owner(change: Change[Any]) -> None:
-        for key in owners(change):
+        for key in owners(change, "Controller"):
             queue.add(key)
 
     controllers.on_event(lambda change: queue.add(change.key))
@@ -58,17 +57,6 @@ def watch(observer: Observer, queue: Queue) -> None:
     observer.claims.on_event(lambda change: users("PersistentVolumeClaim", change))
     observer.nodesets.on_event(lambda change: _add_all(queue, clusters(change)))
     observer.pods.on_event(lambda change: _add_all(queue, controller_of(change.latest)))
-
-
-def owners(change: Change[Any]) -> set[ObjectKey]:
-    """The Controllers that own, or owned, a child."""
-    states: list[KubeObject] = [state for state in (change.old, change.new) if state is not None]
-    references = ((state.metadata.namespace, state.metadata.controller) for state in states)
-    return {
-        ObjectKey(namespace, owner.name)
-        for namespace, owner in references
-        if owner is not None and owner.kind == "Controller" and owner.api_version.startswith(f"{GROUP}/")
-    }
 
 
 def clusters(change: Change[NodeSet]) -> set[ObjectKey]:

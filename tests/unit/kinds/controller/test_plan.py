@@ -1,0 +1,200 @@
+"""Claims about the steps of a pass over a Controller (spec: control-plane 5, 22)."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from coil.api import keys
+from coil.api.controller import Controller
+from coil.api.defaults import with_defaults
+from coil.api.nodeset import NodeSet
+from coil.kinds.controller.monitors import Monitor
+from coil.kinds.controller.plan import config_step, rollout, steps
+from coil.kinds.controller.snapshot import Children, Snapshot
+from coil.kinds.steps import Apply, Failed, Remove, Step
+from coil.kube.views import ManifestView
+
+KEYS = {"keys": {"slurm.key": b"abc", "jwt.key": b"def"}}
+
+
+def controller(**spec: Any) -> Controller:
+    wanted = {
+        "metadata": {"name": "alba", "namespace": "ns", "uid": "u", "generation": 1},
+        "spec": {
+            "slurmctld": {"image": "registry.example/slurmctld"},
+            "slurmKeyRef": {"name": "keys", "key": "slurm.key"},
+            "jwtKeyRef": {"name": "keys", "key": "jwt.key"},
+            "persistence": {"enabled": False},
+            **spec,
+        },
+    }
+    return with_defaults(msgspec.convert(wanted, Controller))
+
+
+def snapshot(*, secrets: Any = KEYS, **members: Any) -> Snapshot:
+    return Snapshot(**{"controller": controller(), "secrets": secrets, **members})
+
+
+def planned(given: Snapshot, hold: float = 0.0) -> dict[str, Step]:
+    return {step.name: step for step in steps(given, config_step(given), hold)}
+
+
+def live(step: Step) -> ManifestView:
+    assert isinstance(step, Apply)
+    return msgspec.convert({**step.wanted, "status": {}}, ManifestView)
+
+
+def test_the_steps_come_in_the_order_of_the_specification() -> None:
+    given = snapshot(monitor=Monitor(relevant=True))
+    assert list(planned(given)) == ["Internal Service", "Service", "Config", "StatefulSet", "ServiceMonitor"]
+
+
+def test_an_external_controller_has_only_its_configuration() -> None:
+    external = controller(external=True, externalConfig={"host": "ctl.example.test", "port": 6817})
+    assert list(planned(snapshot(controller=external, secrets={}))) == ["Config"]
+
+
+@pytest.mark.parametrize(
+    ("secrets", "reason", "message"),
+    [
+        ({}, "SecretMissing", "Secret \"keys\" not found; create it with key 'slurm.key'"),
+        ({"keys": {"jwt.key": b"x"}}, "SecretKeyMissing", "Secret \"keys\" has no key 'slurm.key'; add it"),
+        ({"keys": {"slurm.key": b"x"}}, "SecretKeyMissing", "Secret \"keys\" has no key 'jwt.key'; add it"),
+    ],
+)
+def test_without_its_keys_no_pod_is_started_or_replaced(secrets: Any, reason: str, message: str) -> None:
+    found = planned(snapshot(secrets=secrets))
+    assert found["StatefulSet"] == Failed(name="StatefulSet", reason=reason, message=message)
+    assert isinstance(found["Service"], Apply)
+    assert isinstance(found["Config"], Apply)
+
+
+def test_a_missing_file_stops_configuration_and_pods_but_no_service() -> None:
+    given = snapshot(controller=controller(configFileRefs=[{"name": "b"}, {"name": "a"}, {"name": "a"}]))
+    found = planned(given)
+    message = 'ConfigMap "a", "b" not found; create them'
+    assert found["Config"] == Failed(name="Config", reason="ConfigMapMissing", message=message)
+    assert found["StatefulSet"] == Failed(
+        name="StatefulSet", reason="Waiting", message="waits for step Config"
+    )
+    assert isinstance(found["Service"], Apply)
+
+
+def test_a_missing_jwks_file_stops_the_pods() -> None:
+    given = snapshot(controller=controller(jwksKeyRef={"name": "jwks", "key": "jwks.json"}))
+    step = planned(given)["StatefulSet"]
+    assert isinstance(step, Failed)
+    assert step.reason == "ConfigMapMissing"
+    present = snapshot(controller=given.controller, config_maps={"jwks": {"jwks.json": "{}"}})
+    assert isinstance(planned(present)["StatefulSet"], Apply)
+
+
+def test_the_pod_carries_the_hashes_of_the_keys_and_of_the_configuration_of_this_pass() -> None:
+    found = planned(snapshot())
+    step, config = found["StatefulSet"], config_step(snapshot())
+    assert isinstance(step, Apply)
+    annotations = step.wanted["spec"]["template"]["metadata"]["annotations"]
+    assert annotations[keys.ANNOTATION_SLURM_CONFIG_HASH] == rollout(snapshot(), config)
+    # slurm.key and jwt.key are hashed with the whole Secret: jwt.key sorts first.
+    assert annotations[keys.ANNOTATION_SLURM_KEY_HASH] == annotations[keys.ANNOTATION_JWT_KEY_HASH]
+
+
+def test_the_statefulset_waits_for_the_configuration_to_be_written() -> None:
+    step = planned(snapshot())["StatefulSet"]
+    assert isinstance(step, Apply)
+    assert step.needs == "Config"
+
+
+def test_while_a_configuration_settles_the_statefulset_waits() -> None:
+    assert "StatefulSet" not in planned(snapshot(), hold=0.3)
+    assert "StatefulSet" in planned(snapshot(secrets={}), hold=0.3)
+
+
+def _nodeset(name: str) -> NodeSet:
+    return msgspec.convert(
+        {
+            "metadata": {"name": name, "namespace": "ns"},
+            "spec": {"controllerRef": {"name": "alba"}, "partition": {"enabled": True}},
+        },
+        NodeSet,
+    )
+
+
+def test_only_a_configuration_that_no_pod_has_yet_is_rolled_out() -> None:
+    fresh = snapshot()
+    assert rollout(fresh, config_step(fresh))
+    running = Children(stateful_set=live(planned(fresh)["StatefulSet"]))
+    same = snapshot(live=running)
+    assert not rollout(same, config_step(same))
+    grown = snapshot(live=running, nodesets=(_nodeset("cpu"),))
+    assert rollout(grown, config_step(grown))
+
+
+def test_with_inplace_reconfigure_a_running_pod_is_not_replaced() -> None:
+    fresh = snapshot(controller=controller(inplaceReconfigure=True))
+    running = Children(stateful_set=live(planned(fresh)["StatefulSet"]))
+    grown = snapshot(controller=fresh.controller, live=running, nodesets=(_nodeset("cpu"),))
+    assert not rollout(grown, config_step(grown))
+
+
+def test_nodesets_give_the_same_text_in_whatever_order_they_are_listed() -> None:
+    one, other = _nodeset("alpha"), _nodeset("beta")
+    first, second = (config_step(snapshot(nodesets=pair)) for pair in ((one, other), (other, one)))
+    assert isinstance(first, Apply)
+    assert first == second
+    assert "NodeSet=alpha Feature=alpha\nPartitionName=alpha" in first.wanted["data"]["slurm.conf"]
+
+
+def test_a_statefulset_with_another_service_name_has_to_go_first() -> None:
+    running = live(planned(snapshot())["StatefulSet"])
+    old = msgspec.structs.replace(running, spec={**running.spec, "serviceName": "alba-controller"})
+    assert planned(snapshot(live=Children(stateful_set=old)))["StatefulSet"] == Remove(
+        name="StatefulSet", live=old
+    )
+
+
+def test_backups_need_a_claim_that_all_can_write() -> None:
+    with_backups = controller(
+        ha={"enabled": True, "backups": 1}, persistence={"enabled": True, "existingClaim": "state"}
+    )
+
+    def claim(mode: str) -> ManifestView:
+        return msgspec.convert({"metadata": {"name": "state"}, "spec": {"accessModes": [mode]}}, ManifestView)
+
+    refused = planned(snapshot(controller=with_backups, claim=claim("ReadWriteOnce")))["StatefulSet"]
+    assert isinstance(refused, Failed)
+    assert refused.reason == "ClaimNotShared"
+    for accepted in (claim("ReadWriteMany"), None):
+        assert isinstance(planned(snapshot(controller=with_backups, claim=accepted))["StatefulSet"], Apply)
+
+
+def test_a_malformed_quantity_in_the_template_is_told_and_touches_nothing_else() -> None:
+    odd = {"resources": {"limits": {"memory": "10 bananas"}}, "image": "registry.example/slurmctld"}
+    found = planned(snapshot(controller=controller(slurmctld=odd)))
+    assert isinstance(found["Service"], Apply)
+    # Whether the builder or the API server refuses it, the other steps do not notice.
+    assert isinstance(found["Config"], Apply)
+
+
+def test_a_service_that_cannot_be_built_stops_no_other_step() -> None:
+    clash = {"spec": {"ports": [{"name": "slurmctld", "port": 1}]}}
+    found = planned(snapshot(controller=controller(service=clash)))
+    assert isinstance(found["Service"], Failed)
+    assert isinstance(found["Internal Service"], Apply)
+    assert isinstance(found["StatefulSet"], Apply)
+
+
+def test_monitors() -> None:
+    wanting = controller(metrics={"enabled": True, "serviceMonitor": {"enabled": True}})
+    there = ManifestView(metadata=with_defaults(controller()).metadata, kind="ServiceMonitor")
+    cases = [
+        (controller(), Monitor(), None),
+        (controller(), Monitor(relevant=True, live=there), Remove),
+        (wanting, Monitor(relevant=True), Apply),
+        (wanting, Monitor(), None),
+        (wanting, Monitor(relevant=True, error="no answer"), Failed),
+    ]
+    for given, monitor, kind in cases:
+        step = planned(snapshot(controller=given, monitor=monitor)).get("ServiceMonitor")
+        assert (type(step) if step else None) == kind
