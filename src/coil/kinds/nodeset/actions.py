@@ -49,7 +49,7 @@ class PatchPod(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     uid: str
     resource_version: str
-    """Version the change was planned on; the pass after the next sees another one."""
+    """Version the change was planned on: while the cache shows it, it does not show the change."""
     labels: Mapping[str, str | None] = {}
     annotations: Mapping[str, str | None] = {}
 
@@ -59,6 +59,7 @@ class PatchConditions(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     uid: str
+    resource_version: str
     wanted: tuple[ConditionView, ...] = ()
     removed: tuple[str, ...] = ()
 

@@ -111,7 +111,16 @@ def _conditions(snapshot: Snapshot, gone: Collection[str], now: float) -> list[P
             continue
         written, removed = condition_changes(worker.pod, worker.record, times.text(now))
         if written or removed:
-            found.append(PatchConditions(name=worker.name, uid=worker.uid, wanted=written, removed=removed))
+            version = worker.pod.metadata.resource_version
+            found.append(
+                PatchConditions(
+                    name=worker.name,
+                    uid=worker.uid,
+                    resource_version=version,
+                    wanted=written,
+                    removed=removed,
+                )
+            )
     return found
 
 

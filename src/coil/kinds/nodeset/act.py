@@ -1,0 +1,91 @@
+"""Do what a plan says. Every step is tried; what failed becomes a problem of the pass."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from coil.build.errors import BuildError
+from coil.build.nodeset import PodTemplate
+from coil.kinds.nodeset.actions import (
+    Action,
+    AdoptPod,
+    CreatePod,
+    DeletePod,
+    PatchConditions,
+    PatchPod,
+    ReleasePod,
+)
+from coil.kinds.nodeset.pods import Pods
+from coil.kinds.nodeset.slurmwrites import SlurmWrites
+from coil.kinds.status import Problem
+from coil.kube.batches import slow_start
+from coil.kube.errors import ApiError
+
+A = TypeVar("A", bound=Action)
+
+PODS = "NodeSetPods"
+"""Step under which pods are made, changed and deleted, as events and conditions name it."""
+
+
+class Means(msgspec.Struct, frozen=True):
+    """What a pass acts through; no Slurm client or no template where the plan needs none."""
+
+    pods: Pods
+    slurm: SlurmWrites | None = None
+    template: PodTemplate | None = None
+
+
+async def perform(actions: Sequence[Action], means: Means) -> list[Problem]:
+    """Do the actions, kind by kind; marks before drains before deletions before creations."""
+    pods = means.pods
+    problems = [
+        *await _each(actions, AdoptPod, pods.adopt),
+        *await _each(actions, ReleasePod, pods.release),
+        *await _each(actions, PatchPod, pods.patch),
+    ]
+    if means.slurm is not None:
+        problems += await means.slurm.change_states(actions)
+    problems += await _removals(actions, pods)
+    if means.template is not None:
+        problems += await _creations(actions, pods, means.template)
+    if means.slurm is not None:
+        problems += await means.slurm.describe(actions)
+    problems += await _each(actions, PatchConditions, pods.set_conditions)
+    return problems
+
+
+async def _each(
+    actions: Sequence[Action], kind: type[A], call: Callable[[A], Awaitable[None]]
+) -> list[Problem]:
+    """Call for every action of a kind, in growing batches, until a batch has an error."""
+    chosen = [action for action in actions if isinstance(action, kind)]
+    batch = await slow_start(len(chosen), lambda index: call(chosen[index]))
+    return [] if batch.error is None else [problem(PODS, batch.error)]
+
+
+async def _removals(actions: Sequence[Action], pods: Pods) -> list[Problem]:
+    deletions = [action for action in actions if isinstance(action, DeletePod)]
+    pods.expect_deletions(deletions)
+    batch = await slow_start(len(deletions), lambda index: pods.delete(deletions[index]))
+    pods.give_up_deletions(deletions)
+    return [] if batch.error is None else [problem(PODS, batch.error)]
+
+
+async def _creations(actions: Sequence[Action], pods: Pods, template: PodTemplate) -> list[Problem]:
+    creations = [action for action in actions if isinstance(action, CreatePod)]
+    pods.expect_creations(len(creations))
+    batch = await slow_start(len(creations), lambda index: pods.create(creations[index], template))
+    pods.give_up_creations(len(creations) - batch.succeeded)
+    return [] if batch.error is None else [problem(PODS, batch.error)]
+
+
+def problem(step: str, error: Exception) -> Problem:
+    """How a failed request is told; anything that is no refusal of a server is a fault of coil and raised."""
+    match error:
+        case ApiError(reason=reason, message=message):
+            return Problem(step, reason or type(error).__name__, message or str(error), retry=True)
+        case BuildError():
+            return Problem(step, "Invalid", str(error))
+        case _:
+            raise error

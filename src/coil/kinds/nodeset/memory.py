@@ -1,0 +1,49 @@
+"""What this process did and its caches may not show yet; empty after a restart, which is safe.
+
+A restarted operator begins with complete caches. Within one process, a pass that has not seen its own
+writes would choose other victims or create pods twice, so it only reports (spec: nodeset 8.3).
+"""
+
+import time
+from collections.abc import Callable, Iterable
+
+from coil.kube.expectations import EXPIRY, Expectations
+from coil.kube.views import PodView
+from coil.support.objects import ObjectKey
+
+
+class Memory:
+    """Creations, deletions and changes of pods under way, per NodeSet."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self.expectations = Expectations(clock)
+        self._outdated: dict[ObjectKey, dict[str, tuple[set[str], float]]] = {}
+
+    def settled(self, owner: ObjectKey, pods: Iterable[PodView]) -> bool:
+        """Whether the cached pods show all that was done so far."""
+        return self.expectations.satisfied(owner) and not self._shows_outdated(owner, pods)
+
+    def changed(self, owner: ObjectKey, uid: str, before: str, after: str) -> None:
+        """A patch turned version `before` of a pod into version `after`."""
+        if before == after:
+            return
+        versions, _ = self._outdated.setdefault(owner, {}).get(uid, (set[str](), 0.0))
+        self._outdated[owner][uid] = ((versions | {before}) - {after}, self._clock())
+
+    def forget(self, owner: ObjectKey) -> None:
+        """The NodeSet is gone."""
+        self.expectations.forget(owner)
+        self._outdated.pop(owner, None)
+
+    def _shows_outdated(self, owner: ObjectKey, pods: Iterable[PodView]) -> bool:
+        outdated = self._outdated.get(owner)
+        if not outdated:
+            return False
+        now, versions = self._clock(), {p.metadata.uid: p.metadata.resource_version for p in pods}
+        self._outdated[owner] = {
+            uid: (old, since)
+            for uid, (old, since) in outdated.items()
+            if versions.get(uid) in old and now - since <= EXPIRY
+        }
+        return bool(self._outdated[owner])

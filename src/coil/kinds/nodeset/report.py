@@ -1,0 +1,93 @@
+"""The NodeSet's status: counters and conditions (spec: nodeset 2.3, 24.2, 24.3).
+
+Conditions of our own, always present:
+
+| type | False when |
+|---|---|
+| `Reconciled` | a step of the pass failed, or pods that have to go wait for their Slurm nodes |
+| `SlurmReachable` | Slurm gave no whole answer; nothing is drained, undrained or deleted then |
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from coil.api import keys, names
+from coil.api.conditions import with_condition
+from coil.api.meta import Condition, JsonObject
+from coil.api.nodeset import NodeSetStatus
+from coil.kinds.nodeset import times
+from coil.kinds.nodeset.plan import Plan
+from coil.kinds.nodeset.rollout import is_current
+from coil.kinds.nodeset.snapshot import Known, Snapshot
+from coil.kinds.nodeset.states import count_states
+from coil.kinds.status import RECONCILED, Problem, condition, reconciled
+
+SLURM_REACHABLE = "SlurmReachable"
+
+_SHOWN = 3
+"""Pods named in a message; the others are counted."""
+
+
+def status(snapshot: Snapshot, plan: Plan, problems: Sequence[Problem], now: float) -> NodeSetStatus:
+    """The status after a pass."""
+    live = snapshot.nodeset.status
+    conditions = list(live.conditions)
+    for wanted in (_slurm_reachable(snapshot), _reconciled(snapshot, plan, problems)):
+        conditions = with_condition(conditions, wanted, times.text(now))
+    return msgspec.structs.replace(
+        live,
+        **_replicas(snapshot, plan.scaling.desired, now),
+        **_slurm_counters(snapshot),
+        collision_count=live.collision_count or 0,
+        conditions=conditions,
+        desired=plan.scaling.desired,
+        node_set_hash=snapshot.revision,
+        observed_generation=snapshot.nodeset.metadata.generation,
+        selector=names.selector_text(keys.SLURMD, snapshot.nodeset.metadata.name),
+    )
+
+
+def status_patch(live: NodeSetStatus, wanted: NodeSetStatus) -> JsonObject:
+    """JSON merge patch that turns one status into the other; empty when they are equal."""
+    old, new = msgspec.to_builtins(live), msgspec.to_builtins(wanted)
+    return {name: new.get(name) for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+
+
+def _replicas(snapshot: Snapshot, desired: int, now: float) -> Mapping[str, int]:
+    created = [worker for worker in snapshot.workers if worker.pod.status.phase]
+    ready = [worker for worker in created if worker.pod.status.phase == "Running" and worker.pod.ready]
+    delay = snapshot.nodeset.spec.min_ready_seconds
+    available = sum(worker.available(delay, now) for worker in ready)
+    total = desired if snapshot.nodeset.daemon else len(created)
+    return {
+        "replicas": len(created),
+        "updated_replicas": sum(is_current(w, snapshot) and not w.terminating for w in created),
+        "ready_replicas": len(ready),
+        "available_replicas": available,
+        "unavailable_replicas": min(max(total - available, 0), total),
+    }
+
+
+def _slurm_counters(snapshot: Snapshot) -> Mapping[str, int]:
+    """What Slurm said; the last known counters stay while it is silent."""
+    if not snapshot.known:
+        return {}
+    return count_states(worker.record for worker in snapshot.workers if worker.record is not None)
+
+
+def _slurm_reachable(snapshot: Snapshot) -> Condition:
+    match snapshot.slurm:
+        case Known(peer=peer):
+            return condition(snapshot.nodeset, SLURM_REACHABLE, "True", "Answers", peer)
+        case unknown:
+            return condition(snapshot.nodeset, SLURM_REACHABLE, "False", unknown.reason, unknown.message)
+
+
+def _reconciled(snapshot: Snapshot, plan: Plan, problems: Sequence[Problem]) -> Condition:
+    if problems or not plan.waiting:
+        return reconciled(snapshot.nodeset, problems)
+    shown = [f"{name}: {why}" for name, why in sorted(plan.waiting.items())[:_SHOWN]]
+    more = len(plan.waiting) - len(shown)
+    message = "; ".join(shown) + (f"; and {more} more" if more else "")
+    return condition(snapshot.nodeset, RECONCILED, "False", "PodsWaitToLeave", message)

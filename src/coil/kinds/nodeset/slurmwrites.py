@@ -1,0 +1,107 @@
+"""Write into Slurm what a plan says, in as few calls as it allows."""
+
+import asyncio
+from collections.abc import Sequence
+
+from coil.kinds.nodeset.actions import (
+    Action,
+    Drain,
+    Resume,
+    SetComment,
+    SetFeatures,
+    SetTopology,
+    Undrain,
+)
+from coil.kinds.status import Problem
+from coil.kube.batches import slow_start
+from coil.slurm.client import SlurmClient
+from coil.slurm.errors import SlurmError, SomeRefused
+from coil.support.log import get_logger
+
+PARALLEL = 32
+"""Calls under way at once; slurmrestd works through them one after the other anyway (spec: nodeset 31)."""
+
+STATES = "SlurmNodes"
+TOPOLOGY = "SlurmTopology"
+FEATURES = "SlurmFeatures"
+POD_INFO = "SlurmPodInfo"
+
+log = get_logger("nodeset-controller")
+
+
+class SlurmWrites:
+    """The writes of one pass into one Slurm cluster."""
+
+    def __init__(self, client: SlurmClient) -> None:
+        self._client = client
+        self._slots = asyncio.Semaphore(PARALLEL)
+
+    async def change_states(self, actions: Sequence[Action]) -> list[Problem]:
+        """Drain, undrain and resume; after a call that got no answer the rest waits for the next pass."""
+        problems: list[Problem] = []
+        for action in actions:
+            if isinstance(action, Drain | Undrain | Resume):
+                error = await self._try(action)
+                if error is not None:
+                    problems.append(_problem(STATES, error))
+                    if not isinstance(error, SomeRefused):
+                        break
+        return problems
+
+    async def describe(self, actions: Sequence[Action]) -> list[Problem]:
+        """Write comments, topology and features."""
+        problems: list[Problem] = []
+        for step, kind in ((POD_INFO, SetComment), (TOPOLOGY, SetTopology), (FEATURES, SetFeatures)):
+            chosen = [action for action in actions if isinstance(action, kind)]
+            batch = await slow_start(len(chosen), lambda index, chosen=chosen: self._bounded(chosen[index]))
+            if batch.error is not None:
+                if not isinstance(batch.error, SlurmError):
+                    raise batch.error
+                problems.append(_problem(step, batch.error))
+        return problems
+
+    async def _try(self, action: Drain | Undrain | Resume) -> SlurmError | None:
+        try:
+            await self._send(action)
+        except SlurmError as error:
+            return error
+        log.info(
+            type(action).__name__.lower(), nodes=len(action.nodes), first=action.nodes[0], why=_why(action)
+        )
+        return None
+
+    async def _bounded(self, action: Action) -> None:
+        async with self._slots:
+            await self._send(action)
+
+    async def _send(self, action: Action) -> None:
+        client = self._client
+        match action:
+            case Drain(nodes=nodes, reason=reason):
+                await client.update_nodes(nodes, state="DRAIN", reason=reason)
+            case Undrain(nodes=nodes):
+                await client.update_nodes(nodes, state="UNDRAIN", reason="")
+            case Resume(nodes=nodes):
+                await client.update_nodes(nodes, state="IDLE")
+            case SetComment(node=node, comment=comment):
+                await client.update_nodes([node], comment=comment)
+            case SetTopology(nodes=nodes, topology=topology):
+                await client.update_nodes(nodes, topology=topology)
+            case SetFeatures(nodes=nodes, features=features, active=active):
+                await client.update_nodes(nodes, features=features, active_features=active)
+            case _:
+                raise TypeError(f"{type(action).__name__} is no write into Slurm")
+
+
+def _problem(step: str, error: SlurmError) -> Problem:
+    return Problem(step, type(error).__name__, str(error), retry=True)
+
+
+def _why(action: Drain | Undrain | Resume) -> str:
+    match action:
+        case Drain(reason=reason):
+            return reason
+        case Resume(why=why):
+            return why
+        case Undrain():
+            return "nothing wants it drained any more"
