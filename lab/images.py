@@ -97,7 +97,16 @@ def build(names: Iterable[str] = DEFAULT, *, report: Callable[[str], None] = pri
             made[name] = archive = archive_path(image)
             if not archive.exists():
                 _build_one(image, archive, report)
+            _name_archive(name, archive)
     return made
+
+
+def _name_archive(name: str, archive: Path) -> None:
+    """Let `<name>.tar` point at the newest archive, for people and scripts."""
+    link = archive.with_name(f"{name}.tar")
+    if not link.is_symlink() or link.readlink() != Path(archive.name):
+        link.unlink(missing_ok=True)
+        link.symlink_to(archive.name)
 
 
 def archives(names: Iterable[str] = IMAGES) -> dict[str, Path]:
@@ -160,6 +169,7 @@ def _run_build(image: Image, work: Path) -> None:
         "--pull-never",
         "--isolation=chroot",
         f"--secret=id=apt-sources,src={sources}",
+        f"--volume={_apt_store()}:/var/cache/install-packages",
         f"--build-arg=BASE={BASE_IMAGE}",
         *(f"--build-arg={name}={value}" for name, value in sorted(image.build_args.items())),
         f"--file={image.containerfile}",
@@ -168,6 +178,13 @@ def _run_build(image: Image, work: Path) -> None:
     if image.wheels:
         command.append(f"--volume={_wheels(image)}:/wheels:ro")
     _buildah(*command, str(ROOT / image.context))
+
+
+def _apt_store() -> Path:
+    """Return a folder that keeps indexes and packages for the next build; never part of an image."""
+    folder = rootfs.cache_dir() / "apt"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _wheels(image: Image) -> Path:
