@@ -39,7 +39,6 @@ class Selection(NamedTuple):
 
 
 SELECTIONS: dict[Resource[Any], Selection] = {
-    core.PODS: Selection(labels=f"{keys.LABEL_NAME} in ({keys.SLURMCTLD},{keys.SLURMD})"),
     core.STATEFUL_SETS: Selection(labels=f"{keys.LABEL_NAME} in ({keys.SLURMCTLD},{keys.SLURMDBD})"),
     core.DEPLOYMENTS: Selection(labels=f"{keys.LABEL_NAME} in ({keys.SLURMRESTD},{keys.LOGIN})"),
     core.SECRETS: Selection(fields="type!=helm.sh/release.v1,type!=kubernetes.io/service-account-token"),
@@ -48,5 +47,5 @@ SELECTIONS: dict[Resource[Any], Selection] = {
 """A cluster holds many objects that have nothing to do with Slurm: its memory is not ours to spend.
 
 A child that loses the label vanishes from the cache; making it anew then meets AlreadyExists, and the patch
-that follows gives the label back.
+that follows gives the label back. Pods have no selection: one that only lost a label must not look deleted.
 """

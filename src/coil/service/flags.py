@@ -19,7 +19,7 @@ class UsageError(Exception):
     """The command line is wrong; the text says which flag and why. Exit code 2."""
 
 
-class HelpRequested(Exception):  # noqa: N818 - not an error: the text to print is the message
+class HelpRequested(Exception):
     """`--help` was given; the message is the text to print. Exit code 0."""
 
 

@@ -108,7 +108,11 @@ class Observer:
         cluster = self._clusters.get(key)
         if cluster is None:
             return NOTHING_TRIED
-        return Slurm(None, "Unknown", "")
+        error, client = cluster.poller.health.error, cluster.client
+        if error is not None:
+            return Slurm("False", type(error).__name__, f"{client.base_url}: {error.reason}")
+        version = f"Slurm {client.release}, data parser {client.data_parser}"
+        return Slurm("True", "Answers", f"{client.base_url}: {version}")
 
 
 def controller_of(pod: PodView) -> Iterable[ObjectKey]:

@@ -44,7 +44,7 @@ def register(runtime: Runtime) -> None:
     controller = Controller(
         NAME, reconciler.reconcile, workers=runtime.workers("controller"), caches=observer.stores
     )
-    watch(observer, controller.queue)
+    watch(observer, runtime.clusters, controller.queue)
     runtime.add(controller)
 
 
@@ -116,7 +116,7 @@ class Reconciler:
         conditions = [
             *([told] if told is not None else []),
             report.available(controller, snapshot.pods, chosen or labelled(snapshot.pods)),
-            report.slurm_reachable(controller, snapshot.slurm),
+            report.slurm_reachable(controller, snapshot.slurm, live),
         ]
         await write_conditions(self._client, CONTROLLERS, controller, live, conditions, utc_now())
 

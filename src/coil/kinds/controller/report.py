@@ -9,10 +9,11 @@ The reference fills no conditions; these three are coil's own:
 | SlurmReachable | the operator gets answers from Slurm |
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from coil.api.conditions import find
 from coil.api.controller import Controller
 from coil.api.meta import Condition
 from coil.kinds.status import AVAILABLE, Truth, condition
@@ -20,13 +21,11 @@ from coil.kube.views import PodView
 
 SLURM_REACHABLE = "SlurmReachable"
 
-_TRUTH: Mapping[bool | None, Truth] = {True: "True", False: "False", None: "Unknown"}
-
 
 class Slurm(msgspec.Struct, frozen=True, gc=False):
-    """What is known about the way to Slurm: `reachable` is None while nothing was tried."""
+    """What is known about the way to Slurm."""
 
-    reachable: bool | None
+    reachable: Truth
     reason: str
     message: str
 
@@ -45,9 +44,17 @@ def available(controller: Controller, pods: Iterable[PodView], chosen: str | Non
     return condition(controller, AVAILABLE, "True", "Ready", f"slurmctld runs in pod {chosen}")
 
 
-def slurm_reachable(controller: Controller, slurm: Slurm) -> Condition:
-    """What the operator's own client meets."""
-    return condition(controller, SLURM_REACHABLE, _TRUTH[slurm.reachable], slurm.reason, slurm.message)
+def slurm_reachable(controller: Controller, slurm: Slurm, live: Sequence[Condition]) -> Condition:
+    """What the operator's own client meets.
+
+    An outage keeps its first message: what the network says differs from try to try, and each difference
+    would be a write.
+    """
+    told = condition(controller, SLURM_REACHABLE, slurm.reachable, slurm.reason, slurm.message)
+    old = find(live, SLURM_REACHABLE)
+    if slurm.reachable == "False" and old is not None and old.reason == slurm.reason:
+        return msgspec.structs.replace(told, message=old.message)
+    return told
 
 
 def _why(pod: PodView) -> str:

@@ -11,7 +11,7 @@ from coil.kinds.controller.monitors import Monitor
 from coil.kinds.controller.report import Slurm
 from coil.kube.views import ManifestView, PodView
 
-NOTHING_TRIED = Slurm(None, "NoRestApi", "no RestApi refers to this Controller")
+NOTHING_TRIED = Slurm("Unknown", "NoRestApi", "no RestApi refers to this Controller")
 
 
 class Children(msgspec.Struct, frozen=True, kw_only=True):

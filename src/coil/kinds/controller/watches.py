@@ -15,6 +15,7 @@ from coil.kinds.owners import owners
 from coil.kube.queue import Queue
 from coil.kube.store import Change
 from coil.kube.views import SecretView
+from coil.slurm.clusters import Clusters
 from coil.support.objects import ObjectKey
 
 USES = "controller/uses"
@@ -35,7 +36,7 @@ def uses(controller: Controller) -> Iterable[str]:
         yield f"PersistentVolumeClaim/{namespace}/{spec.persistence.existing_claim}"
 
 
-def watch(observer: Observer, queue: Queue) -> None:
+def watch(observer: Observer, clusters: Clusters, queue: Queue) -> None:
     """Add the keys of the Controllers that a change concerns to the queue."""
     controllers = observer.controllers
     controllers.add_index(USES, uses)
@@ -55,11 +56,12 @@ def watch(observer: Observer, queue: Queue) -> None:
     observer.config_maps.on_event(lambda change: users("ConfigMap", change))
     observer.accountings.on_event(lambda change: users("Accounting", change))
     observer.claims.on_event(lambda change: users("PersistentVolumeClaim", change))
-    observer.nodesets.on_event(lambda change: _add_all(queue, clusters(change)))
+    observer.nodesets.on_event(lambda change: _add_all(queue, members(change)))
+    clusters.on_health(lambda key, _health: queue.add(key))
     observer.pods.on_event(lambda change: _add_all(queue, controller_of(change.latest)))
 
 
-def clusters(change: Change[NodeSet]) -> set[ObjectKey]:
+def members(change: Change[NodeSet]) -> set[ObjectKey]:
     """The Controllers whose slurm.conf a NodeSet's change may alter; its status does not."""
     old, new = change.old, change.new
     if old is not None and new is not None and old.metadata.generation == new.metadata.generation:

@@ -61,7 +61,13 @@ def test_nobody_here_knows_whether_an_external_slurmctld_runs() -> None:
     assert available(external, [], None).status == "Unknown"
 
 
-@pytest.mark.parametrize(("reachable", "status"), [(True, "True"), (False, "False"), (None, "Unknown")])
-def test_what_the_client_meets_is_told(reachable: bool | None, status: str) -> None:
-    condition = slurm_reachable(ALBA, Slurm(reachable, "Because", "of something"))
-    assert (condition.status, condition.reason, condition.message) == (status, "Because", "of something")
+def test_what_the_client_meets_is_told() -> None:
+    condition = slurm_reachable(ALBA, Slurm("True", "Answers", "at an address"), [])
+    assert (condition.status, condition.reason, condition.message) == ("True", "Answers", "at an address")
+
+
+def test_an_outage_keeps_its_first_message() -> None:
+    first = slurm_reachable(ALBA, Slurm("False", "Unreachable", "refused"), [])
+    again = slurm_reachable(ALBA, Slurm("False", "Unreachable", "no answer within 30 s"), [first])
+    other = slurm_reachable(ALBA, Slurm("False", "Unauthorized", "401"), [first])
+    assert (again.message, other.message) == ("refused", "401")
