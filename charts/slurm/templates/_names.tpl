@@ -79,3 +79,12 @@ jwksKeyRef: {{- include "slurm.auth.jwks" . | nindent 2 }}
 {{- fail (printf "the Slurm cluster name %q has %d characters, and 40 are allowed; set clusterName" $cluster (len $cluster)) -}}
 {{- end -}}
 {{- end -}}
+
+{{- /* The kubectl command that prints a Service's address. Arguments: service, namespace, type. */ -}}
+{{- define "slurm.address" -}}
+{{- $type := .type | default "ClusterIP" | lower -}}
+{{- $path := "{.spec.clusterIP}" -}}
+{{- if eq $type "loadbalancer" -}}{{- $path = "{.status.loadBalancer.ingress[0].ip}" -}}{{- end -}}
+{{- if eq $type "externalname" -}}{{- $path = "{.spec.externalName}" -}}{{- end -}}
+kubectl -n {{ .namespace }} get service {{ .service }} -o jsonpath='{{ $path }}'
+{{- end -}}

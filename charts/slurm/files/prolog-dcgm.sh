@@ -1,0 +1,37 @@
+#!/bin/bash
+# Note for DCGM Exporter which job uses which GPU: one file for each GPU, one job id a line.
+set -o errexit -o nounset -o pipefail
+
+directory='@DIRECTORY@'
+job="${SLURM_JOB_ID:-0}"
+
+log() {
+  echo "[$(date)] [$$] $*" >&2
+}
+
+# Add the job to a GPU's file. Jobs that share a GPU come at once, so the file is changed under a lock.
+add() {
+  local file="$directory/$1" jobs
+  exec 9>>"$directory/.lock"
+  flock --timeout 10 9
+  jobs="$(cat "$file" 2>/dev/null || true)"
+  if ! grep --quiet --line-regexp --fixed-strings -- "$job" <<<"$jobs"; then
+    printf '%s' "${jobs:+$jobs$'\n'}$job" >"$file"
+  fi
+  exec 9>&-
+}
+
+if [[ -z "${SLURM_JOB_GPUS:-}" ]]; then
+  log "job $job uses no GPU"
+  exit 0
+fi
+# Only nodes with GPUs have the folder of the host.
+if [[ ! -d "$directory" ]]; then
+  log "no $directory on this node"
+  exit 0
+fi
+IFS=, read -r -a gpus <<<"$SLURM_JOB_GPUS"
+for gpu in "${gpus[@]}"; do
+  (add "$gpu") || log "cannot note job $job for GPU $gpu in $directory"
+done
+exit 0
