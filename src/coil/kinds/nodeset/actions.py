@@ -1,6 +1,7 @@
 """What a plan can ask for. Every action says why."""
 
 from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
@@ -113,7 +114,7 @@ Action = CreatePod | DeletePod | AdoptPod | ReleasePod | PatchPod | PatchConditi
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
     """An event about the NodeSet that tells of a decision (spec: nodeset 26)."""
 
-    type: str
+    type: Literal["Normal", "Warning"]
     reason: str
     action: str
     note: str

@@ -19,7 +19,7 @@ def plan_patch(worker: Worker, snapshot: Snapshot, cause: Cause | None) -> Patch
     annotations = topology_mark(worker)
     if snapshot.known:
         annotations |= cordon_marks(worker, cause)
-        annotations |= _deadline(worker)
+        annotations |= _deadline(worker, snapshot)
         labels |= _protection(worker, snapshot)
     if not labels and not annotations:
         return None
@@ -55,12 +55,12 @@ def _name_label(worker: Worker) -> dict[str, str | None]:
     return _change(worker.labels, keys.LABEL_POD_NAME, worker.name)
 
 
-def _deadline(worker: Worker) -> dict[str, str | None]:
-    """When the last running job must have ended."""
-    if worker.registration is Registration.UNKNOWN:
+def _deadline(worker: Worker, snapshot: Snapshot) -> dict[str, str | None]:
+    """When the last running job must have ended; it stays while jobs may be missing from the answer."""
+    if worker.registration is Registration.UNKNOWN or not snapshot.whole:
         return {}
-    ends = [job.deadline for job in worker.jobs if job.running]
-    return _change(worker.annotations, keys.ANNOTATION_POD_DEADLINE, times.text(max(ends)) if ends else None)
+    wanted = None if worker.deadline is None else times.text(worker.deadline)
+    return _change(worker.annotations, keys.ANNOTATION_POD_DEADLINE, wanted)
 
 
 def _protection(worker: Worker, snapshot: Snapshot) -> dict[str, str | None]:

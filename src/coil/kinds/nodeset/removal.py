@@ -40,9 +40,11 @@ def may_delete(worker: Worker, slurm: Slurm) -> Verdict:
         return Verdict(allowed=True, why="slurmd never ran in this pod", exact=True)
     if not isinstance(slurm, Known) or worker.registration is Registration.UNKNOWN:
         return Verdict(allowed=False, why="Slurm has not said what runs there")
+    if worker.free:
+        return Verdict(allowed=True, why="Slurm node is drained", needs_fresh=True)
     if worker.registration is Registration.ABSENT:
         return _absent(worker, slurm)
-    return _registered(worker)
+    return Verdict(allowed=False, why=_held_by(worker))
 
 
 def is_idle(worker: Worker) -> bool:
@@ -54,13 +56,10 @@ def is_idle(worker: Worker) -> bool:
     return worker.record is None or not worker.record.busy
 
 
-def _registered(worker: Worker) -> Verdict:
-    record = worker.record
-    if record is None or not record.drained:
-        return Verdict(allowed=False, why="Slurm node is not drained")
+def _held_by(worker: Worker) -> str:
     if worker.jobs:
-        return Verdict(allowed=False, why=f"job {worker.jobs[0].job_id} is still there")
-    return Verdict(allowed=True, why="Slurm node is drained", needs_fresh=True)
+        return f"Slurm node runs job {worker.jobs[0].job_id}"
+    return "Slurm node is not drained yet"
 
 
 def _absent(worker: Worker, slurm: Known) -> Verdict:

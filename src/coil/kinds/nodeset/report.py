@@ -78,8 +78,10 @@ def _slurm_counters(snapshot: Snapshot) -> Mapping[str, int]:
 
 def _slurm_reachable(snapshot: Snapshot) -> Condition:
     match snapshot.slurm:
-        case Known(peer=peer):
+        case Known(doubt="", peer=peer):
             return condition(snapshot.nodeset, SLURM_REACHABLE, "True", "Answers", peer)
+        case Known(doubt=doubt):
+            return condition(snapshot.nodeset, SLURM_REACHABLE, "False", "IncompleteAnswer", doubt)
         case unknown:
             return condition(snapshot.nodeset, SLURM_REACHABLE, "False", unknown.reason, unknown.message)
 

@@ -57,6 +57,11 @@ def is_current(worker: Worker, snapshot: Snapshot) -> bool:
     return worker.labels.get(keys.LABEL_REVISION) == snapshot.revision
 
 
+def hashes(snapshot: Snapshot) -> frozenset[str]:
+    """Revisions that the pods were made from."""
+    return frozenset(worker.labels.get(keys.LABEL_REVISION, "") for worker in snapshot.workers)
+
+
 def scaled(limit: int | str, total: int) -> int:
     """Limit maxUnavailable as a number of workers; percentages round up, what cannot be read counts as 1."""
     if isinstance(limit, int):

@@ -36,6 +36,8 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes in the list, those of other NodeSets included."""
     peer: str = ""
     """Who answered, for people: release and API version."""
+    doubt: str = ""
+    """Why nodes or jobs may be missing from the answer; then what is missing means nothing."""
 
 
 class Unknown(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +67,12 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     ordinal: int = -1
     registration: Registration = Registration.UNKNOWN
     record: SlurmNode | None = None
+    free: bool = False
+    """Slurm has positively said that the node is drained and that no job is on it."""
     jobs: tuple[SlurmJob, ...] = ()
+    """Jobs that hold the node, suspended ones included."""
+    deadline: int | None = None
+    """When the last running job must have ended, UNIX seconds; None without any."""
     host: NodeView | None = None
 
     @property
@@ -149,3 +156,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     def known(self) -> bool:
         """Slurm has answered."""
         return isinstance(self.slurm, Known)
+
+    @property
+    def whole(self) -> bool:
+        """Slurm has answered and left nothing out."""
+        return isinstance(self.slurm, Known) and not self.slurm.doubt

@@ -1,0 +1,223 @@
+"""Read caches into one Snapshot. Nothing is asked of a server here."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from coil.api import keys, names
+from coil.api.controller import Controller
+from coil.api.defaults import with_defaults
+from coil.api.nodeset import NodeSet
+from coil.build.errors import BuildError
+from coil.build.nodeset import PodInputs, PodTemplate, revision_hash, template
+from coil.kinds.nodeset import companions
+from coil.kinds.nodeset.claim import Claims, claim_pods
+from coil.kinds.nodeset.joining import join
+from coil.kinds.nodeset.memory import Memory
+from coil.kinds.nodeset.snapshot import Fault, Known, Slurm, Snapshot, Unknown
+from coil.kinds.resources import CONTROLLERS, NODESETS
+from coil.kinds.runtime import Runtime
+from coil.kinds.steps import Step
+from coil.kube import core
+from coil.kube.store import Store
+from coil.kube.views import PodView
+from coil.slurm.clusters import Cluster
+from coil.slurm.errors import SlurmError
+from coil.slurm.view import ClusterView
+from coil.support.objects import ObjectKey
+
+OWNED = "nodeset/owner"
+"""Index of pods by the uid of the NodeSet that controls them."""
+LABELLED = "nodeset/instance"
+"""Index of worker pods by namespace and the NodeSet that their labels name."""
+ON_NODE = "nodeset/node"
+"""Index of worker pods by the Kubernetes node they are on."""
+OF_CLUSTER = "nodeset/controller"
+"""Index of NodeSets by the Controller they refer to."""
+
+RESOLV_CONF = Path("/etc/resolv.conf")
+
+
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
+    """A snapshot, and what acting on it needs."""
+
+    snapshot: Snapshot
+    claims: Claims
+    companions: tuple[Step, ...]
+    template: PodTemplate | None
+    cluster: Cluster | None
+
+
+class Observer:
+    """The caches that a NodeSet is judged by."""
+
+    def __init__(self, runtime: Runtime, memory: Memory) -> None:
+        self._clusters = runtime.clusters
+        self._options = runtime.options
+        self._memory = memory
+        self._templates: dict[str, tuple[object, PodTemplate]] = {}
+        self.nodesets = runtime.store(NODESETS)
+        self.controllers = runtime.store(CONTROLLERS)
+        self.pods = runtime.store(core.PODS)
+        self.nodes = runtime.store(core.NODES)
+        self.secrets = runtime.store(core.SECRETS)
+        self.services = runtime.store(core.SERVICES)
+        self.budgets = runtime.store(core.DISRUPTION_BUDGETS)
+        self.config_maps = runtime.store(core.CONFIG_MAP_MANIFESTS)
+        self.pods.add_index(OWNED, _owner_uid)
+        self.pods.add_index(LABELLED, lambda pod: [str(key) for key in labelled_nodeset(pod)])
+        self.pods.add_index(ON_NODE, _worker_node)
+        self.nodesets.add_index(OF_CLUSTER, lambda nodeset: [str(nodeset.controller_key)])
+
+    @property
+    def stores(self) -> Sequence[Store[Any]]:
+        """The caches that must be filled before the first pass."""
+        return (
+            self.nodesets,
+            self.controllers,
+            self.pods,
+            self.nodes,
+            self.secrets,
+            self.services,
+            self.budgets,
+            self.config_maps,
+        )
+
+    def nodeset(self, key: ObjectKey) -> NodeSet | None:
+        """The NodeSet with the defaults that it leaves out."""
+        found = self.nodesets.get(*key)
+        return None if found is None else with_defaults(found)
+
+    def observe(self, nodeset: NodeSet, answer: ClusterView | SlurmError | None = None) -> Observation:
+        """What is known of a NodeSet; `answer` is what Slurm, asked in this pass, said."""
+        claims = claim_pods(nodeset, self._candidates(nodeset))
+        cluster = self.cluster(nodeset)
+        revision, made, fault = self._build(nodeset)
+        view, slurm = _slurm(cluster, answer)
+        snapshot = Snapshot(
+            nodeset=nodeset,
+            revision=revision,
+            workers=join(claims.pods, lambda node: self.nodes.get("", node), view),
+            slurm=slurm,
+            settled=self._memory.settled(nodeset.metadata.key, claims.pods),
+            fault=fault,
+            propagated_conditions=self._options.propagated_node_conditions,
+        )
+        return Observation(
+            snapshot=snapshot,
+            claims=claims,
+            companions=tuple(companions.steps(nodeset, self._siblings(nodeset), self._live(nodeset))),
+            template=made,
+            cluster=cluster,
+        )
+
+    def cluster(self, nodeset: NodeSet) -> Cluster | None:
+        """The Slurm cluster of the NodeSet; None while no client serves it."""
+        return self._clusters.get(nodeset.controller_key)
+
+    def forget(self, key: ObjectKey) -> None:
+        """The NodeSet is gone."""
+        self._memory.forget(key)
+        self._templates.pop(str(key), None)
+
+    def _siblings(self, nodeset: NodeSet) -> list[NodeSet]:
+        found = self.nodesets.by_index(OF_CLUSTER, str(nodeset.controller_key))
+        return [item for item in found if item.metadata.deletion_timestamp is None]
+
+    def _live(self, nodeset: NodeSet) -> companions.Live:
+        namespace, cluster = nodeset.controller_key
+        return companions.Live(
+            service=self.services.get(namespace, names.worker_service(cluster)),
+            budget=self.budgets.get(namespace, names.worker_budget(cluster)),
+            ssh_config=self.config_maps.get(namespace, names.ssh_config(nodeset.metadata.name)),
+        )
+
+    def _candidates(self, nodeset: NodeSet) -> Iterable[PodView]:
+        meta = nodeset.metadata
+        owned = self.pods.by_index(OWNED, meta.uid)
+        labelled = self.pods.by_index(LABELLED, str(meta.key))
+        return {pod.metadata.uid: pod for pod in (*owned, *labelled)}.values()
+
+    def _build(self, nodeset: NodeSet) -> tuple[str, PodTemplate | None, Fault | None]:
+        """Revision, template, and why there is none; a NodeSet that cannot be built keeps its revision."""
+        controller = self.controllers.get(*nodeset.controller_key)
+        try:
+            revision = revision_hash(nodeset)
+            if controller is None:
+                return revision, None, _no_controller(nodeset)
+            return revision, self._template(nodeset, with_defaults(controller), revision), None
+        except BuildError as error:
+            return nodeset.status.node_set_hash, None, Fault(reason="Invalid", message=str(error))
+
+    def _template(self, nodeset: NodeSet, controller: Controller, revision: str) -> PodTemplate:
+        """Built once for the same NodeSet and inputs."""
+        inputs = PodInputs(
+            controller=controller, cluster_domain=_cluster_domain(), sssd_conf=self._sssd_conf(nodeset)
+        )
+        meta = nodeset.metadata
+        made_from = (meta.uid, meta.generation, meta.labels, meta.annotations, inputs, revision)
+        known = self._templates.get(str(meta.key))
+        if known is None or known[0] != made_from:
+            known = self._templates[str(meta.key)] = (made_from, template(nodeset, inputs, revision))
+        return known[1]
+
+    def _sssd_conf(self, nodeset: NodeSet) -> bytes | None:
+        reference = nodeset.spec.ssh.sssd_conf_ref
+        secret = self.secrets.get(nodeset.metadata.namespace, reference.name) if reference.name else None
+        return None if secret is None else secret.data.get(reference.key)
+
+
+def _no_controller(nodeset: NodeSet) -> Fault:
+    name = nodeset.spec.controller_ref.name
+    return Fault(reason="ControllerNotFound", message=f'Controller.slinky.slurm.net "{name}" not found')
+
+
+_NO_CLIENT = Unknown(
+    reason="NoRestApi", message="no RestApi serves the Controller, or the key for its tokens is missing"
+)
+
+
+def _slurm(
+    cluster: Cluster | None, answer: ClusterView | SlurmError | None
+) -> tuple[ClusterView | None, Slurm]:
+    """The view that counts and what it is worth; while reads fail none does."""
+    if cluster is None:
+        return None, _NO_CLIENT
+    latest = answer or cluster.poller.health.error or cluster.poller.view
+    if not isinstance(latest, ClusterView):
+        return None, Unknown(reason=type(latest).__name__, message=str(latest))
+    known = Known(
+        observed_at=latest.observed_at,
+        fresh=answer is not None,
+        node_count=len(latest.nodes),
+        peer=f"Slurm {cluster.client.release} answers with {cluster.client.data_parser}",
+        doubt="; ".join((*latest.node_doubts, *latest.job_doubts)),
+    )
+    return latest, known
+
+
+def _cluster_domain() -> str:
+    try:
+        return names.cluster_domain(RESOLV_CONF.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return names.DEFAULT_DOMAIN
+
+
+def _owner_uid(pod: PodView) -> Iterable[str]:
+    owner = pod.metadata.controller
+    if owner is not None and owner.kind == "NodeSet":
+        yield owner.uid
+
+
+def labelled_nodeset(pod: PodView) -> Iterable[ObjectKey]:
+    """The NodeSet that a worker pod's labels name."""
+    labels: Mapping[str, str] = pod.metadata.labels
+    if labels.get(keys.LABEL_NAME) == keys.SLURMD:
+        yield ObjectKey(pod.metadata.namespace, labels.get(keys.LABEL_INSTANCE, ""))
+
+
+def _worker_node(pod: PodView) -> Iterable[str]:
+    if pod.spec.node_name and pod.metadata.labels.get(keys.LABEL_NAME) == keys.SLURMD:
+        yield pod.spec.node_name

@@ -1,0 +1,170 @@
+"""One pass over a NodeSet: observe, plan, act, report (spec: nodeset 9).
+
+caches ──► observe ──► plan ──► does it rest on Slurm? ──► ask ──► observe, plan again
+                                          │ no                        │
+                                          └────────► act ◄────────────┘
+                                                      │
+                                                    report
+"""
+
+import time
+from collections.abc import Sequence
+
+from coil.api.conditions import find
+from coil.api.nodeset import NodeSet
+from coil.kinds import steps
+from coil.kinds.children import Children
+from coil.kinds.nodeset import report
+from coil.kinds.nodeset.act import PODS, Means, perform, problem
+from coil.kinds.nodeset.finalize import finalize
+from coil.kinds.nodeset.memory import Memory
+from coil.kinds.nodeset.observe import Observation, Observer
+from coil.kinds.nodeset.plan import Plan, make_plan
+from coil.kinds.nodeset.pods import Pods
+from coil.kinds.nodeset.revisions import Revisions
+from coil.kinds.nodeset.rollout import hashes
+from coil.kinds.nodeset.slurmwrites import SlurmWrites
+from coil.kinds.nodeset.watches import Watches
+from coil.kinds.record import Record
+from coil.kinds.resources import NODESETS
+from coil.kinds.runtime import Runtime
+from coil.kinds.status import RECONCILED, Problem, is_news
+from coil.kinds.steps import PassFailedError, record_problems
+from coil.kube.client import Client
+from coil.kube.controller import DONE, After, Controller, Result
+from coil.kube.errors import ApiError, Conflict, NotFound
+from coil.kube.events import ObjectRef
+from coil.slurm.clusters import Cluster
+from coil.slurm.errors import SlurmError
+from coil.slurm.view import ClusterView
+from coil.support.log import get_logger
+from coil.support.objects import ObjectKey
+
+NAME = "nodeset-controller"
+
+ASK_S = 20.0
+"""Longest wait for Slurm's answer within a pass."""
+
+log = get_logger(NAME)
+
+
+def register(runtime: Runtime) -> None:
+    """Reconcile NodeSets."""
+    memory = Memory()
+    observer = Observer(runtime, memory)
+    reconciler = Reconciler(observer, memory, runtime.client, runtime.recorder(NAME, NODESETS))
+    controller = Controller(
+        NAME, reconciler.reconcile, workers=runtime.workers("nodeset"), caches=observer.stores
+    )
+    propagated = runtime.options.propagated_node_conditions
+    Watches(observer, memory, controller.queue, propagated).connect(runtime.clusters)
+    runtime.add(controller)
+
+
+class Reconciler:
+    """Keeps the workers of NodeSets as wanted."""
+
+    def __init__(self, observer: Observer, memory: Memory, client: Client, record: Record) -> None:
+        self._observer = observer
+        self._memory = memory
+        self._client = client
+        self._record = record
+        self._children = Children(client, record)
+        self._revisions = Revisions(client)
+
+    async def reconcile(self, key: ObjectKey) -> Result:
+        """One pass.
+
+        Raises:
+            PassFailedError: something failed in a way that trying again may cure.
+        """
+        nodeset = self._observer.nodeset(key)
+        if nodeset is None:
+            self._observer.forget(key)
+            return DONE
+        if nodeset.metadata.deletion_timestamp is not None:
+            await finalize(nodeset, self._client, self._observer.cluster(nodeset))
+            return DONE
+        seen, plan = await self._decide(nodeset)
+        problems = await self._act(seen, plan)
+        await self._report(seen, plan, problems)
+        if any(problem.retry for problem in problems):
+            raise PassFailedError(problems)
+        return After(plan.requeue_after)
+
+    async def _decide(self, nodeset: NodeSet) -> tuple[Observation, Plan]:
+        seen = self._observer.observe(nodeset)
+        plan = make_plan(seen.snapshot, time.time())
+        if not plan.ask_slurm or seen.cluster is None:
+            return seen, plan
+        answer = await _ask(seen.cluster)
+        # Meanwhile the caches went on: look at everything anew.
+        seen = self._observer.observe(self._observer.nodeset(nodeset.metadata.key) or nodeset, answer)
+        return seen, make_plan(seen.snapshot, time.time())
+
+    async def _act(self, seen: Observation, plan: Plan) -> list[Problem]:
+        nodeset = seen.snapshot.nodeset
+        problems = await steps.run(self._children, nodeset, seen.companions)
+        problems += await self._keep_revisions(seen)
+        for notice in plan.notices:
+            pod = _pod(nodeset, notice.pod) if notice.pod else None
+            self._record(nodeset, notice.type, notice.reason, notice.action, notice.note, pod)
+        pods = Pods(self._client, self._record, self._memory, nodeset)
+        slurm = SlurmWrites(seen.cluster.client) if seen.cluster is not None else None
+        actions = (*seen.claims.adopt, *seen.claims.release, *plan.actions)
+        problems += await perform(actions, Means(pods, slurm, seen.template))
+        if seen.snapshot.fault is not None:
+            problems.append(Problem(PODS, seen.snapshot.fault.reason, seen.snapshot.fault.message))
+        return problems
+
+    async def _keep_revisions(self, seen: Observation) -> list[Problem]:
+        snapshot = seen.snapshot
+        if seen.template is None:
+            return []
+        try:
+            await self._revisions.keep(snapshot.nodeset, snapshot.revision, hashes(snapshot))
+        except ApiError as error:
+            return [problem("Revisions", error)]
+        return []
+
+    async def _report(self, seen: Observation, plan: Plan, problems: Sequence[Problem]) -> None:
+        """Write the status if it changed; of a problem that the live one tells of, no event is made again."""
+        nodeset = seen.snapshot.nodeset
+        wanted = report.status(seen.snapshot, plan, problems, time.time())
+        told = find(wanted.conditions, RECONCILED)
+        if told is not None and is_news(nodeset.status.conditions, told):
+            record_problems(self._record, nodeset, problems)
+            self._tell_missing_controller(seen)
+        patch = report.status_patch(nodeset.status, wanted)
+        if not patch:
+            return
+        meta = nodeset.metadata
+        try:
+            await self._client.patch(
+                NODESETS,
+                meta.name,
+                {"status": patch},
+                meta.namespace,
+                subresource="status",
+                resource_version=meta.resource_version,
+            )
+        except (NotFound, Conflict) as error:
+            log.debug("the NodeSet changed meanwhile; its next pass reports", error=str(error))
+
+    def _tell_missing_controller(self, seen: Observation) -> None:
+        nodeset, fault = seen.snapshot.nodeset, seen.snapshot.fault
+        if fault is not None and fault.reason == "ControllerNotFound":
+            note = f"Failed to get Controller ({nodeset.controller_key}): {fault.message}"
+            self._record(nodeset, "Warning", "ControllerRefFailed", "Info", note)
+
+
+async def _ask(cluster: Cluster) -> ClusterView | SlurmError:
+    """What Slurm says now. No answer is an answer too: that nothing is known."""
+    try:
+        return await cluster.poller.refresh(ASK_S)
+    except SlurmError as error:
+        return error
+
+
+def _pod(nodeset: NodeSet, name: str) -> ObjectRef:
+    return ObjectRef(api_version="v1", kind="Pod", namespace=nodeset.metadata.namespace, name=name)
