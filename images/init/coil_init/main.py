@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
+from pathlib import Path
 
 from . import prepare
 from .programs import SLURM_ID, Program, Situation, programs
@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> int:
         )
         supervisor = Supervisor(chosen, timeout)
     except (ValueError, OSError) as error:
-        print(f"coil-init: {error}", file=sys.stderr)
+        log(str(error))
         return 64
     code = supervisor.run()
     log(f"ending with {code}")
@@ -31,8 +31,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _situation(arguments: list[str]) -> Situation:
-    with open("/proc/self/mountinfo") as file:
-        mountinfo = file.read()
+    mountinfo = Path("/proc/self/mountinfo").read_text()
     return Situation(
         environ=os.environ,
         arguments=arguments,

@@ -13,6 +13,7 @@ import socket
 import struct
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 _CREDENTIALS = struct.Struct("3i")
 _MAX_DESCRIPTORS = 8
@@ -63,8 +64,8 @@ class NotifySocket:
         """Remove the socket and its folder."""
         self.socket.close()
         with contextlib.suppress(OSError):
-            os.unlink(self.path)  # noqa: PTH108 - pathlib costs 10 ms at each start
-            os.rmdir(self._folder)  # noqa: PTH106 - the same
+            Path(self.path).unlink()
+            Path(self._folder).rmdir()
 
 
 def _close_all(data: bytes) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from .node import Hardware, limit_keys, parse_hardware, whole_number, with_conf
 from .programs import Program
@@ -23,16 +23,16 @@ _DIRECTORIES: Mapping[str, tuple[str, ...]] = {
 def directories(image: str, owner: int | None) -> None:
     """Make the run directories of an image that are missing; existing ones are the pod's business."""
     for path in _DIRECTORIES[image]:
-        if not os.path.isdir(path):
-            os.makedirs(path, 0o755)
+        if not Path(path).is_dir():
+            Path(path).mkdir(0o755, parents=True)
             if owner is not None:
                 os.chown(path, owner, owner)
 
 
 def ssh() -> None:
     """Make what sshd needs; host keys only when there is none, so mounted keys stay the only ones."""
-    os.makedirs("/run/sshd", 0o755, exist_ok=True)
-    if not glob.glob("/etc/ssh/ssh_host_*_key"):
+    Path("/run/sshd").mkdir(0o755, exist_ok=True)
+    if not any(Path("/etc/ssh").glob("ssh_host_*_key")):
         subprocess.run(["ssh-keygen", "-A"], check=True, stdout=subprocess.DEVNULL)
 
 
@@ -51,15 +51,14 @@ def with_pam_adopt(text: str, options: str) -> str:
     return "\n".join([*lines, line]) + "\n"
 
 
-def pam_adopt(environ: Mapping[str, str], path: str = "/etc/pam.d/sshd") -> None:
+def pam_adopt(environ: Mapping[str, str], path: Path = Path("/etc/pam.d/sshd")) -> None:
     """Let sshd of a worker admit only users with a job there, and put them into it."""
-    with open(path) as file:
-        old = file.read()
+    old = path.read_text()
     new = with_pam_adopt(old, environ.get("PAM_SLURM_ADOPT_OPTIONS", PAM_DEFAULTS))
     if new != old:
-        with open(f"{path}.new", "w") as file:
-            file.write(new)
-        os.rename(f"{path}.new", path)
+        changed = path.with_name(f"{path.name}.new")
+        changed.write_text(new)
+        changed.replace(path)
 
 
 def with_limits(program: Program, environ: Mapping[str, str]) -> Program:
@@ -82,4 +81,4 @@ def _hardware() -> Hardware:
 
 def is_mounted(path: str, mountinfo: str) -> bool:
     """Tell whether `path` itself is a mount point, by the text of /proc/self/mountinfo."""
-    return any(line.split()[4] == path for line in mountinfo.splitlines() if len(line.split()) > 4)
+    return any(line.split()[4:5] == [path] for line in mountinfo.splitlines())

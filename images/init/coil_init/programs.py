@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .words import Word, join, split
@@ -23,6 +23,8 @@ class Program:
     """It reports its main process over the notify socket."""
     owner: int | None = None
     """User and group id to run as; None keeps those of the init."""
+    wait_for: tuple[str, int] | None = None
+    """An address that should accept connections before the program starts."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,30 @@ def daemon(name: str, situation: Situation, *, owner: int | None = None, essenti
     options = situation.environ.get(f"{name.upper()}_OPTIONS", "")
     words = split(join(options, situation.arguments), situation.environ)
     return Program(
-        name, _plain(name, "--systemd") + tuple(words), essential=essential, notify=True, owner=owner
+        name,
+        _plain(name, "--systemd") + tuple(words),
+        essential=essential,
+        notify=True,
+        owner=owner,
+        wait_for=conf_server([word.text for word in words]),
     )
+
+
+def conf_server(arguments: Sequence[str]) -> tuple[str, int] | None:
+    """Return the first address of ``--conf-server``, or None.
+
+    A daemon that does not reach it tries again only after 10 s, so it pays to start it a moment later.
+    """
+    value = ""
+    for index, argument in enumerate(arguments):
+        if argument == "--conf-server":
+            value = "".join(arguments[index + 1 : index + 2])
+        elif argument.startswith("--conf-server="):
+            value = argument.partition("=")[2]
+    host, colon, port = value.split(",")[0].rpartition(":")
+    if not colon:
+        host, port = port, "6817"
+    return (host.strip("[]"), int(port)) if host and port.isdigit() else None
 
 
 def helpers(situation: Situation, *, sshd: bool, sshd_essential: bool = False) -> list[Program]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from .notify import NotifySocket
 from .programs import Program
@@ -16,18 +19,21 @@ from .programs import Program
 FORWARDED = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 HELPER_STOP_S = 5.0
 """How long a helper may take to end once the daemon has ended."""
+WAIT_S = 20.0
+"""How long a daemon's start waits for its configuration server; well below the startup probe's minute."""
 _STEADY_S = 60.0
 _LONGEST_DELAY_S = 60.0
 
 
 def log(text: str) -> None:
     """Write one line to standard error."""
-    print(f"coil-init: {text}", file=sys.stderr, flush=True)
+    sys.stderr.write(f"coil-init: {text}\n")
+    sys.stderr.flush()
 
 
 def restart_delay(failures: int) -> float:
     """Seconds to wait before a helper's start number `failures` + 1: 1, 2, 4 ... 60."""
-    return min(_LONGEST_DELAY_S, 2.0 ** (failures - 1))
+    return min(_LONGEST_DELAY_S, 2.0 ** min(failures - 1, 10))
 
 
 def exit_code(status: int) -> int:
@@ -89,7 +95,7 @@ class Supervisor:
         environ = dict(os.environ)
         if program.notify:
             environ["NOTIFY_SOCKET"] = self._notify.path
-        running.pid = _spawn([word.text for word in program.words], environ, program.owner)
+        running.pid = _spawn(program, environ)
         running.started, running.restart_at = time.monotonic(), None
 
     # --- what happens -------------------------------------------------------------------------------
@@ -99,7 +105,7 @@ class Supervisor:
             running = next((r for r in self._all if r.program.notify), None)
             if running is None or pid is None or pid in (running.pid, 0):
                 continue
-            if sender not in (pid, running.pid):
+            if sender not in (pid, running.pid) or not _may_be_daemon(pid):
                 log(f"ignored: process {sender} named {pid} as main process")
                 continue
             log(f"{running.program.name}: main process is now {pid}")
@@ -211,6 +217,23 @@ class Supervisor:
         return max(0.0, min(times) - time.monotonic()) if times else None
 
 
+def _may_be_daemon(pid: int) -> bool:
+    """Tell whether a process is alive and neither this one nor one above it."""
+    if not Path(f"/proc/{pid}").exists():
+        return False
+    above = os.getpid()
+    while above > 0:
+        if above == pid:
+            return False
+        above = _parent(above)
+    return True
+
+
+def _parent(pid: int) -> int:
+    stat = Path(f"/proc/{pid}/stat").read_text()
+    return int(stat.rpartition(")")[2].split()[1])
+
+
 def _signal_pipe() -> int:
     """Let signals arrive as bytes in a pipe and return its reading end."""
     reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -220,31 +243,55 @@ def _signal_pipe() -> int:
     return reading
 
 
-def _spawn(argv: list[str], environ: dict[str, str], owner: int | None) -> int:
+def _spawn(program: Program, environ: dict[str, str]) -> int:
     pid = os.fork()
     if pid:
         return pid
+    argv = [word.text for word in program.words]
     try:
-        # Python ignores these two; a daemon must find them as any program does.
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
+        # Python ignores the first two; a daemon must find them as any program does.
+        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGQUIT, *FORWARDED):
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, lambda _number, _frame: os._exit(0))
         os.setsid()
-        if owner is not None:
+        if program.wait_for:
+            _wait_for(*program.wait_for)
+        if program.owner is not None:
             os.setgroups([])
-            os.setgid(owner)
-            os.setuid(owner)
-        os.execvpe(argv[0], argv, environ)
+            os.setgid(program.owner)
+            os.setuid(program.owner)
+        os.execvpe(argv[0], argv, environ)  # noqa: S606 - no shell on purpose
     except BaseException as error:  # noqa: BLE001 - the child must never run on as a second init
         log(f"cannot start {argv[0]}: {error}")
     os._exit(127)
 
 
+def _wait_for(host: str, port: int) -> None:
+    """Wait until something accepts connections at an address, for WAIT_S at most."""
+    began = time.monotonic()
+    told = False
+    while time.monotonic() - began < WAIT_S:
+        try:
+            # bytes, because text would need the IDNA codec, which a minimal Python lacks.
+            for family, kind, protocol, _, address in socket.getaddrinfo(
+                host.encode(), port, type=socket.SOCK_STREAM
+            ):
+                with socket.socket(family, kind, protocol) as probe:
+                    probe.settimeout(2.0)
+                    probe.connect(address)
+                    return
+        except OSError as error:
+            if not told:
+                log(f"waiting for {host}:{port} ({error})")
+                told = True
+            time.sleep(0.2)
+
+
 def _kill(pid: int, number: signal.Signals) -> None:
     if pid > 0:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
-        except ProcessLookupError:
-            pass
 
 
 def _quote(word: str) -> str:
