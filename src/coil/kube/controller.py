@@ -72,7 +72,7 @@ class Controller:
         queue: Queue | None = None,
     ) -> None:
         self.name = name
-        self.queue = queue or Queue(name)
+        self.queue = Queue(name) if queue is None else queue
         self._reconcile = reconcile
         self._workers = workers
         self._caches = caches

@@ -11,6 +11,7 @@ from typing import Any, TextIO, cast
 
 import msgspec
 import structlog
+from structlog.dev import plain_traceback
 from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "error": logging.ERROR, "panic": logging.CRITICAL}
@@ -104,7 +105,16 @@ def _renderer(encoder: str) -> list[Processor]:
     if encoder == "json":
         return [structlog.processors.format_exc_info, _json]
     if encoder == "console":
-        return [cast("Processor", structlog.dev.ConsoleRenderer(timestamp_key="ts", colors=False))]
+        return [
+            cast(
+                "Processor",
+                structlog.dev.ConsoleRenderer(
+                    timestamp_key="ts",
+                    colors=False,
+                    exception_formatter=plain_traceback,  # locals hold secrets
+                ),
+            )
+        ]
     raise ValueError(f"log encoder {encoder!r} is neither 'json' nor 'console'")
 
 
