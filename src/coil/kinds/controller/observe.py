@@ -9,8 +9,8 @@ from coil.api.defaults import with_defaults
 from coil.build import controller as build
 from coil.kinds.controller.monitors import Monitors
 from coil.kinds.controller.report import Slurm
-from coil.kinds.controller.snapshot import NOTHING_TRIED, Children, Snapshot
-from coil.kinds.resources import ACCOUNTINGS, CONTROLLERS, NODESETS
+from coil.kinds.controller.snapshot import NO_RESTAPI, Children, Snapshot
+from coil.kinds.resources import ACCOUNTINGS, CONTROLLERS, NODESETS, RESTAPIS
 from coil.kinds.runtime import Runtime
 from coil.kube import core
 from coil.kube.store import Store
@@ -31,6 +31,7 @@ class Observer:
         self.controllers = runtime.store(CONTROLLERS)
         self.nodesets = runtime.store(NODESETS)
         self.accountings = runtime.store(ACCOUNTINGS)
+        self.restapis = runtime.store(RESTAPIS)
         self.secrets = runtime.store(core.SECRETS)
         self.config_maps = runtime.store(core.CONFIG_MAP_MANIFESTS)
         self.services = runtime.store(core.SERVICES)
@@ -41,6 +42,7 @@ class Observer:
             self.controllers,
             self.nodesets,
             self.accountings,
+            self.restapis,
             self.secrets,
             self.config_maps,
             self.services,
@@ -104,10 +106,14 @@ class Observer:
         except SlurmError:
             return None
 
-    def _slurm(self, key: ObjectKey) -> Slurm:
+    def _slurm(self, key: ObjectKey) -> Slurm | None:
+        if not any(
+            restapi.spec.controller_ref.name == key.name for restapi in self.restapis.list(key.namespace)
+        ):
+            return NO_RESTAPI
         cluster = self._clusters.get(key)
-        if cluster is None:
-            return NOTHING_TRIED
+        if cluster is None or not cluster.poller.tried:
+            return None
         error, client = cluster.poller.health.error, cluster.client
         if error is not None:
             return Slurm("False", type(error).__name__, f"{client.base_url}: {error.reason}")

@@ -114,11 +114,12 @@ class Reconciler:
         if told is not None and is_news(live, told):
             record_problems(self._record, controller, problems)
         conditions = [
-            *([told] if told is not None else []),
+            told,
             report.available(controller, snapshot.pods, chosen or labelled(snapshot.pods)),
             report.slurm_reachable(controller, snapshot.slurm, live),
         ]
-        await write_conditions(self._client, CONTROLLERS, controller, live, conditions, utc_now())
+        ours = [condition for condition in conditions if condition is not None]
+        await write_conditions(self._client, CONTROLLERS, controller, live, ours, utc_now())
 
 
 def _chosen(snapshot: Snapshot) -> str | None:

@@ -44,14 +44,18 @@ def available(controller: Controller, pods: Iterable[PodView], chosen: str | Non
     return condition(controller, AVAILABLE, "True", "Ready", f"slurmctld runs in pod {chosen}")
 
 
-def slurm_reachable(controller: Controller, slurm: Slurm, live: Sequence[Condition]) -> Condition:
-    """What the operator's own client meets.
+def slurm_reachable(
+    controller: Controller, slurm: Slurm | None, live: Sequence[Condition]
+) -> Condition | None:
+    """What the operator's own client meets; what was said before stays while nothing new is known.
 
     An outage keeps its first message: what the network says differs from try to try, and each difference
     would be a write.
     """
-    told = condition(controller, SLURM_REACHABLE, slurm.reachable, slurm.reason, slurm.message)
     old = find(live, SLURM_REACHABLE)
+    if slurm is None:
+        return old
+    told = condition(controller, SLURM_REACHABLE, slurm.reachable, slurm.reason, slurm.message)
     if slurm.reachable == "False" and old is not None and old.reason == slurm.reason:
         return msgspec.structs.replace(told, message=old.message)
     return told

@@ -11,7 +11,7 @@ from coil.kinds.controller.monitors import Monitor
 from coil.kinds.controller.report import Slurm
 from coil.kube.views import ManifestView, PodView
 
-NOTHING_TRIED = Slurm("Unknown", "NoRestApi", "no RestApi refers to this Controller")
+NO_RESTAPI = Slurm("Unknown", "NoRestApi", "no RestApi refers to this Controller")
 
 
 class Children(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         monitor: the ServiceMonitor.
         pods: with the Controller's selector labels.
         responding: Slurm's answer to a ping, in ordinal order; None when it was not or cannot be asked.
-        slurm: how the operator's client fares.
+        slurm: how the operator's client fares; None while that is not known yet.
     """
 
     controller: Controller
@@ -49,4 +49,4 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     monitor: Monitor = Monitor()
     pods: tuple[PodView, ...] = ()
     responding: tuple[bool, ...] | None = None
-    slurm: Slurm = NOTHING_TRIED
+    slurm: Slurm | None = NO_RESTAPI

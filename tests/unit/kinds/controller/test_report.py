@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from coil.api.controller import Controller, ControllerSpec
-from coil.api.meta import ObjectMeta
+from coil.api.meta import Condition, ObjectMeta
 from coil.kinds.controller.report import Slurm, available, slurm_reachable
 from coil.kube.views import PodView
 
@@ -61,13 +61,25 @@ def test_nobody_here_knows_whether_an_external_slurmctld_runs() -> None:
     assert available(external, [], None).status == "Unknown"
 
 
+def told(slurm: Slurm | None, live: list[Condition]) -> Condition:
+    condition = slurm_reachable(ALBA, slurm, live)
+    assert condition is not None
+    return condition
+
+
 def test_what_the_client_meets_is_told() -> None:
-    condition = slurm_reachable(ALBA, Slurm("True", "Answers", "at an address"), [])
+    condition = told(Slurm("True", "Answers", "at an address"), [])
     assert (condition.status, condition.reason, condition.message) == ("True", "Answers", "at an address")
 
 
 def test_an_outage_keeps_its_first_message() -> None:
-    first = slurm_reachable(ALBA, Slurm("False", "Unreachable", "refused"), [])
-    again = slurm_reachable(ALBA, Slurm("False", "Unreachable", "no answer within 30 s"), [first])
-    other = slurm_reachable(ALBA, Slurm("False", "Unauthorized", "401"), [first])
+    first = told(Slurm("False", "Unreachable", "refused"), [])
+    again = told(Slurm("False", "Unreachable", "no answer within 30 s"), [first])
+    other = told(Slurm("False", "Unauthorized", "401"), [first])
     assert (again.message, other.message) == ("refused", "401")
+
+
+def test_a_restarted_operator_that_knows_nothing_yet_leaves_what_was_said() -> None:
+    before = told(Slurm("True", "Answers", "at an address"), [])
+    assert told(None, [before]) == before
+    assert slurm_reachable(ALBA, None, []) is None
