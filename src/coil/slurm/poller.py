@@ -78,6 +78,11 @@ class ClusterPoller:
         self._on_change: list[Callable[[frozenset[str]], None]] = []
         self._on_health: list[Callable[[Health], None]] = []
 
+    @property
+    def tried(self) -> bool:
+        """Whether a read has come to an end, well or badly; before that `health` says nothing."""
+        return self._finished > 0
+
     def on_change(self, callback: Callable[[frozenset[str]], None]) -> None:
         """Call back with the names of the nodes whose record or jobs differ from the view before."""
         self._on_change.append(callback)
