@@ -1,4 +1,4 @@
-"""Container images written without a container engine: an OCI image layout in one tar file."""
+"""Container images as files: written as OCI archives without a container engine, and recognized."""
 
 import gzip
 import hashlib
@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from lab.errors import LabError
 
 _MEDIA = "application/vnd.oci.image"
 
@@ -51,6 +53,40 @@ def write(image: Image, path: Path) -> None:
     with tarfile.open(path, "w") as archive:
         for name, data in files.items():
             _add(archive, name, data, mode=0o644)
+
+
+def reference(archive: Path) -> tuple[str, str]:
+    """Return the name of the image in an archive and its identity, the digest of its configuration.
+
+    Raises:
+        LabError: it is no archive of one named image, neither in the OCI nor in the docker format.
+    """
+    try:
+        with tarfile.open(archive) as tar:
+            return _docker_reference(tar) if "manifest.json" in tar.getnames() else _oci_reference(tar)
+    except (KeyError, ValueError, OSError, tarfile.TarError) as error:
+        raise LabError(f"{archive} is no archive of one named image: {error!r}") from error
+
+
+def _docker_reference(tar: tarfile.TarFile) -> tuple[str, str]:
+    (image,) = _member(tar, "manifest.json")
+    (name,) = image["RepoTags"]
+    return name, f"sha256:{Path(image['Config']).stem}"
+
+
+def _oci_reference(tar: tarfile.TarFile) -> tuple[str, str]:
+    (entry,) = _member(tar, "index.json")["manifests"]
+    names = entry["annotations"]
+    manifest = _member(tar, f"blobs/{entry['digest'].replace(':', '/')}")
+    name = names.get("io.containerd.image.name") or names["org.opencontainers.image.ref.name"]
+    return name, manifest["config"]["digest"]
+
+
+def _member(tar: tarfile.TarFile, name: str) -> Any:
+    stream = tar.extractfile(name)
+    if stream is None:
+        raise KeyError(name)
+    return json.load(stream)
 
 
 def _layer(image: Image) -> bytes:

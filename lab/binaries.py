@@ -81,7 +81,7 @@ COMPONENTS: Mapping[str, Component] = {
     for component in (
         Component("etcd", {"etcd": "go.etcd.io/etcd/server/v3"}),
         _kubernetes(),
-        Component("coredns", {"coredns": "github.com/coredns/coredns"}),
+        Component("coredns", {"coredns": "coil.lab/coredns"}),
         Component("pause", {"pause": "coil.lab/pause"}),
         Component("helm", {"helm": "helm.sh/helm/v3/cmd/helm"}),
         Component("kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}),

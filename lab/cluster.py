@@ -15,6 +15,7 @@ from lab import (
     binaries,
     cgroups,
     checks,
+    containerd,
     controlplane,
     loading,
     namespaces,
@@ -58,13 +59,9 @@ def up(count: int = topology.DEFAULT_NODES) -> Path:
             _together(
                 pool,
                 lambda: _start_control_plane(nodes[0], plane),
-                *(lambda one=one: _start_runtime(one, base) for one in nodes),
+                lambda: _start_runtimes(nodes, [*base, *built_images()]),
             )
-            _together(
-                pool,
-                lambda: loading.load(built_images(), nodes),
-                lambda: _start_cluster(nodes, plane),
-            )
+            _start_cluster(nodes, plane)
     return KUBECONFIG
 
 
@@ -163,10 +160,16 @@ def _start_control_plane(control: Node, plane: ControlPlane) -> None:
             daemon.ensure()
 
 
-def _start_runtime(one: Node, base: Sequence[Path]) -> None:
-    with step(f"{one.name}: containerd and base images ready"):
-        node.start_runtime(one)
-        loading.load(base, [one])
+def _start_runtimes(nodes: Sequence[Node], archives: Sequence[Path]) -> None:
+    with step(f"containerd and {len(archives)} images: ready on each node"):
+        if not all(loading.begun(one) for one in nodes):
+            loading.fill_store(archives)
+        for one in nodes:
+            loading.begin(one)
+            containerd.write_node_config(one)
+        for one in nodes:
+            containerd.of_node(one).ensure()
+        loading.load(archives, nodes)
 
 
 def _start_cluster(nodes: Sequence[Node], plane: ControlPlane) -> None:

@@ -1,25 +1,19 @@
-"""One node: containerd, kubelet and kube-proxy in the node's namespaces, and the files they read."""
+"""One node: its namespaces, its kubelet and kube-proxy, and the files they read."""
 
-import json
-import subprocess
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import yaml
 
-from lab import baseimages, binaries, namespaces, network
+from lab import binaries, namespaces, network
 from lab.certificates import Subject
+from lab.containerd import NODE_SOCKET
 from lab.controlplane import ControlPlane
 from lab.daemons import Daemon
-from lab.processes import run, wait_for
+from lab.processes import run
 from lab.topology import CLUSTER_DOMAIN, DNS_ADDRESS, POD_RANGE, Node
 
 CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
-# Where Debian's containernetworking-plugins puts them.
-_CNI_PLUGINS = "/usr/lib/cni"
-_CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
-_START_SECONDS = 60.0
 
 
 def create(node: Node, nodes: Sequence[Node]) -> None:
@@ -32,24 +26,6 @@ def create(node: Node, nodes: Sequence[Node]) -> None:
         run(*namespaces.enter_network(node), "sh", "-c", forward)
 
 
-def start_runtime(node: Node) -> None:
-    """Start containerd and wait until it answers.
-
-    Raises:
-        LabError: it does not; the text has the end of its log.
-    """
-    (node.state / "containerd.toml").write_text(containerd_config(node))
-    _write_json(node.state / "cni" / "10-lab.conflist", cni_config(node))
-    daemon = Daemon(
-        node.daemon("containerd"),
-        ["containerd", "--config", str(node.state / "containerd.toml")],
-        group=node.name,
-        prefix=namespaces.enter(node),
-    )
-    daemon.ensure()
-    wait_for(daemon.name, lambda: _answers(node), _START_SECONDS, daemon.ended)
-
-
 def start_agents(node: Node, plane: ControlPlane) -> None:
     """Start kubelet and kube-proxy with credentials of the node's own; the runtime must be there."""
     _write_credentials(node, plane)
@@ -58,56 +34,6 @@ def start_agents(node: Node, plane: ControlPlane) -> None:
     (node.state / "kube-proxy.yaml").write_text(yaml.safe_dump(proxy_config(node)))
     for program, argv in (("kubelet", _kubelet(node)), ("kube-proxy", _proxy(node))):
         Daemon(node.daemon(program), argv, group=node.name, prefix=namespaces.enter(node)).ensure()
-
-
-def daemon_names(node: Node) -> list[str]:
-    """Return the names of a node's daemons, in the order to end them in."""
-    return [node.daemon(program) for program in ("kubelet", "kube-proxy", "containerd")]
-
-
-def ctr(node: Node, *arguments: str) -> list[str]:
-    """Return a command line of containerd's own client for the images and containers of Kubernetes."""
-    return [*namespaces.enter(node), "ctr", "--namespace", "k8s.io", *arguments]
-
-
-def containerd_config(node: Node) -> str:
-    """Return the configuration of containerd; its root and state folders are the node's own by default."""
-    return f"""\
-version = 2
-# Lowering the OOM score needs a capability that a machine in a sandbox lacks.
-oom_score = 0
-disabled_plugins = [
-  "io.containerd.internal.v1.opt",
-  "io.containerd.snapshotter.v1.aufs",
-  "io.containerd.snapshotter.v1.btrfs",
-  "io.containerd.snapshotter.v1.devmapper",
-  "io.containerd.snapshotter.v1.zfs",
-]
-[grpc]
-address = "{_CONTAINERD_SOCKET}"
-[plugins."io.containerd.grpc.v1.cri"]
-sandbox_image = "{baseimages.PAUSE}"
-# Without it every sandbox fails with "can't get final child's PID from pipe: EOF" where the capability lacks.
-restrict_oom_score_adj = true
-enable_unprivileged_ports = true
-enable_unprivileged_icmp = true
-[plugins."io.containerd.grpc.v1.cri".cni]
-bin_dir = "{_CNI_PLUGINS}"
-conf_dir = "{node.state}/cni"
-[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
-runtime_type = "io.containerd.runc.v2"
-"""
-
-
-def cni_config(node: Node) -> dict[str, Any]:
-    """Return the pod network: routed point to point, so that Service traffic needs no bridge filtering."""
-    addresses = {"type": "host-local", "ranges": [[{"subnet": node.pod_range}]]}
-    routes = {"routes": [{"dst": "0.0.0.0/0"}]}
-    plugins = [
-        {"type": "ptp", "ipMasq": False, "ipam": addresses | routes},
-        {"type": "portmap", "capabilities": {"portMappings": True}, "snat": False},
-    ]
-    return {"cniVersion": "1.0.0", "name": "lab", "plugins": plugins}
 
 
 def kubelet_config(node: Node, plane: ControlPlane) -> dict[str, Any]:
@@ -124,7 +50,7 @@ def kubelet_config(node: Node, plane: ControlPlane) -> dict[str, Any]:
         "authorization": {"mode": "Webhook"},
         "tlsCertFile": f"{node.state}/kubelet.crt",
         "tlsPrivateKeyFile": f"{node.state}/kubelet.key",
-        "containerRuntimeEndpoint": f"unix://{_CONTAINERD_SOCKET}",
+        "containerRuntimeEndpoint": f"unix://{NODE_SOCKET}",
         "cgroupDriver": "cgroupfs",
         "cgroupRoot": node.cgroup,
         "failCgroupV1": False,
@@ -187,13 +113,3 @@ def _write_credentials(node: Node, plane: ControlPlane) -> None:
     authority.issue(Subject(user, hosts=[node.name, node.address])).write(node.state, "kubelet")
     plane.write_kubeconfig(node.state / "kubelet.conf", Subject(user, ["system:nodes"]))
     plane.write_kubeconfig(node.state / "kube-proxy.conf", Subject("system:kube-proxy"))
-
-
-def _answers(node: Node) -> bool:
-    done = subprocess.run([*ctr(node, "version")], capture_output=True, check=False)
-    return done.returncode == 0
-
-
-def _write_json(path: Path, value: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value, indent=2))
