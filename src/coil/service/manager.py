@@ -19,6 +19,7 @@ from contextlib import AsyncExitStack
 from lightkube.core.exceptions import ConfigError
 
 from coil.kinds.controller import reconcile as controller_kind
+from coil.kinds.nodeset import reconcile as nodeset_kind
 from coil.kinds.restapi import reconcile as restapi_kind
 from coil.kinds.runtime import Options, Runtime
 from coil.kinds.slurmclient import reconcile as slurmclient_kind
@@ -43,6 +44,7 @@ DRAIN_S = 20.0
 
 KINDS: Sequence[Callable[[Runtime], None]] = (
     controller_kind.register,
+    nodeset_kind.register,
     restapi_kind.register,
     slurmclient_kind.register,
 )
