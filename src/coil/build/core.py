@@ -76,6 +76,7 @@ __all__ = [
     "projected",
     "run_as",
     "secret_file",
+    "secret_files",
     "tcp_probe",
 ]
 
@@ -102,8 +103,12 @@ def projected(name: str, mode: int, sources: list[VolumeProjection]) -> Volume:
 
 def secret_file(secret: str, key: str, path: str, mode: int | None = None) -> VolumeProjection:
     """One key of a Secret as a file."""
-    items = [KeyToPath(key=key, path=path, mode=mode)]
-    return VolumeProjection(secret=SecretProjection(name=secret, items=items))
+    return secret_files(secret, KeyToPath(key=key, path=path, mode=mode))
+
+
+def secret_files(secret: str, *items: KeyToPath) -> VolumeProjection:
+    """Keys of a Secret as files."""
+    return VolumeProjection(secret=SecretProjection(name=secret, items=list(items)))
 
 
 def config_map_files(config_map: str, *items: KeyToPath) -> VolumeProjection:

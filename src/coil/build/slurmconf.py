@@ -29,7 +29,7 @@ from coil.support.conftext import (
 CGROUP_CONF = "cgroup.conf"
 _CGROUP_DEFAULT = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n"
 _MAX_NODES = 1024
-_AUTH_INFO = "use_client_ids"
+AUTH_INFO = "use_client_ids"
 _CTLD_OPTIONS = ("enable_configless", "reconfig_on_restart")
 _WORD = re.compile(r"[^\s#=,;'\"\\]+")
 _NODESET_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -104,7 +104,7 @@ def _sections(controller: Controller, inputs: ConfigInputs, cgroup_conf: str) ->
     auth = auth_alt_parameters(jwks=spec.jwks_key_ref is not None)
     mandatory = {
         "AuthAltParameters": auth,
-        "AuthInfo": (_AUTH_INFO,),
+        "AuthInfo": (AUTH_INFO,),
         "SlurmctldParameters": _CTLD_OPTIONS,
     }
     return [
@@ -161,7 +161,7 @@ def _plugins(controller: Controller, auth: list[str], cgroup_conf: str) -> list[
     lines = [
         *_auth_types(),
         property_line("AuthAltParameters", ",".join(auth)),
-        property_line("AuthInfo", _AUTH_INFO),
+        property_line("AuthInfo", AUTH_INFO),
         property_line("SlurmctldParameters", ",".join(_CTLD_OPTIONS)),
     ]
     if controller.spec.metrics.enabled:

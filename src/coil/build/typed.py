@@ -36,6 +36,7 @@ EXPLICIT_ZERO = frozenset(
         "hostProcess",
         "hostUsers",
         "hostnameOverride",
+        "maxSurge",
         "maxUnavailable",
         "minAvailable",
         "minDomains",

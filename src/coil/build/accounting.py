@@ -1,0 +1,220 @@
+"""The objects of an Accounting (spec: control-plane 6).
+
+    secret = config_secret(accounting, password)      # the value named by storageConfig.passwordKeyRef
+    hashes = PodHashes(slurm_key=..., jwt_key=..., config=map_hash(secret["stringData"]))
+    for manifest in (service(a), secret, stateful_set(a, hashes)):
+        ...
+
+Pure; each returns a manifest, or None for an external slurmdbd. BuildError says which member makes an
+object impossible.
+"""
+
+import msgspec
+
+from coil.api import keys, names
+from coil.api.accounting import Accounting, StorageConfig
+from coil.build import core, metadata, pods
+from coil.build import service as services
+from coil.build.errors import BuildError
+from coil.build.slurmconf import AUTH_INFO, auth_alt_parameters
+from coil.support.conftext import ConfTextError, Section, merged_section, property_line, render
+from coil.support.objects import JsonObject
+
+_FILE_MODE = 0o600
+
+
+class PodHashes(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Map hashes whose change makes the slurmdbd pod anew; empty for an object that is missing."""
+
+    slurm_key: str = ""
+    jwt_key: str = ""
+    config: str = ""
+
+
+def labels(accounting: Accounting) -> dict[str, str]:
+    """The operator's labels of everything that belongs to the Accounting."""
+    return names.operator_labels(keys.SLURMDBD, accounting.metadata.name, keys.COMPONENT_ACCOUNTING)
+
+
+def selector(accounting: Accounting) -> dict[str, str]:
+    """The labels that select the slurmdbd pod."""
+    return names.selector_labels(keys.SLURMDBD, accounting.metadata.name)
+
+
+def service(accounting: Accounting) -> JsonObject | None:
+    """The Service of slurmdbd."""
+    if accounting.spec.external:
+        return None
+    wanted = accounting.spec.service
+    meta = _metadata(accounting, wanted.metadata.labels, wanted.metadata.annotations)
+    return services.service(meta, wanted, keys.SLURMDBD, keys.PORT_SLURMDBD, selector(accounting))
+
+
+def config_secret(accounting: Accounting, password: bytes | None) -> JsonObject | None:
+    """The Secret with slurmdbd.conf.
+
+    Raises:
+        BuildError: there is no storageConfig or no password, or a value cannot be written into the file.
+    """
+    if accounting.spec.external:
+        return None
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": _metadata(accounting),
+        "type": "Opaque",
+        "stringData": {keys.FILE_SLURMDBD_CONF: slurmdbd_conf(accounting, password)},
+        "immutable": False,
+    }
+
+
+def slurmdbd_conf(accounting: Accounting, password: bytes | None) -> str:
+    """The text of slurmdbd.conf; raises as `config_secret`."""
+    spec, name = accounting.spec, names.accounting(accounting.metadata.name)
+    if spec.storage_config is None:
+        raise BuildError("spec.storageConfig", "is needed unless spec.external is true")
+    auth = auth_alt_parameters(jwks=spec.jwks_key_ref is not None)
+    general = [("DbdHost", f"{name}-0"), ("DbdPort", keys.PORT_SLURMDBD), ("SlurmUser", keys.SLURM_USER)]
+    plugins = [
+        ("AuthType", "auth/slurm"),
+        ("AuthAltTypes", "auth/jwt"),
+        ("AuthAltParameters", ",".join(auth)),
+        ("AuthInfo", AUTH_INFO),
+    ]
+    try:
+        sections = [
+            Section("GENERAL", [property_line(*item) for item in general]),
+            Section("PLUGINS & PARAMETERS", [property_line(*item) for item in plugins]),
+            Section("STORAGE", _storage(spec.storage_config, password)),
+            Section("LOGGING", [property_line("LogFile", "/dev/null")]),
+            Section("EXTRA CONFIG", [spec.extra_conf] if spec.extra_conf else []),
+            merged_section(spec.extra_conf, {"AuthAltParameters": auth, "AuthInfo": (AUTH_INFO,)}),
+        ]
+    except ConfTextError as error:
+        raise BuildError("spec", str(error)) from None
+    return render(sections)
+
+
+def _storage(config: StorageConfig, password: bytes | None) -> list[str]:
+    ref = config.password_key_ref
+    if password is None:
+        raise BuildError(
+            "spec.storageConfig.passwordKeyRef", f"there is no Secret {ref.name} with key {ref.key}"
+        )
+    try:
+        text = password.decode()
+    except UnicodeDecodeError:
+        raise BuildError("spec.storageConfig.passwordKeyRef", "the password is not UTF-8 text") from None
+    bare = text.rstrip("\n")
+    return [
+        property_line("StorageType", "accounting_storage/mysql"),
+        property_line("StorageHost", _value(config.host, "StorageHost")),
+        property_line("StoragePort", config.port),
+        property_line("StorageUser", _value(config.username, "StorageUser")),
+        property_line("StorageLoc", _value(config.database, "StorageLoc")),
+        property_line("StoragePass", _value(bare, "StoragePass")),
+        # A line break at the end of the Secret's value is no part of the password.
+        *[""] * (len(text) - len(bare)),
+    ]
+
+
+def _value(text: str, key: str) -> str:
+    """`text` so that Slurm reads exactly it: the value of one parameter, no comment, no second one.
+
+    Slurm takes a backslash as an escape and needs quotes around blanks (slurm.conf manual page).
+    """
+    escaped = text.replace("\\", "\\\\").replace("#", "\\#")
+    has_blank = any(character.isspace() for character in text)
+    looks_quoted = len(text) > 1 and text[0] == text[-1] == '"'
+    if ('"' in text and has_blank) or looks_quoted:
+        raise ConfTextError(f"{key}: Slurm cannot read a value with both blanks and double quotes")
+    return f'"{escaped}"' if has_blank else escaped
+
+
+def stateful_set(accounting: Accounting, hashes: PodHashes) -> JsonObject | None:
+    """The StatefulSet of slurmdbd.
+
+    Raises:
+        BuildError: a key reference is missing, or an override has the wrong type.
+    """
+    if accounting.spec.external:
+        return None
+    name = names.accounting(accounting.metadata.name)
+    template = accounting.spec.template.metadata
+    operator = {
+        keys.ANNOTATION_SLURM_KEY_HASH: hashes.slurm_key,
+        keys.ANNOTATION_JWT_KEY_HASH: hashes.jwt_key,
+        keys.ANNOTATION_SLURMDBD_CONF_HASH: hashes.config,
+        keys.ANNOTATION_DEFAULT_CONTAINER: keys.SLURMDBD,
+    }
+    own = accounting.metadata
+    # The template's metadata reaches the StatefulSet only (Q11).
+    pod_metadata = metadata.template_metadata(
+        name, accounting, [own.labels, labels(accounting)], [own.annotations, operator]
+    )
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": _metadata(accounting, template.labels, template.annotations),
+        "spec": {
+            "replicas": 1,
+            "revisionHistoryLimit": 0,
+            "podManagementPolicy": "Parallel",
+            "selector": {"matchLabels": selector(accounting)},
+            "serviceName": name,
+            "template": {"metadata": pod_metadata, "spec": _pod_spec(accounting)},
+        },
+    }
+
+
+def _metadata(accounting: Accounting, *added: dict[str, str]) -> JsonObject:
+    more_labels, more_annotations = added or ({}, {})
+    own = accounting.metadata
+    return metadata.object_metadata(
+        names.accounting(own.name),
+        accounting,
+        [own.labels, more_labels, labels(accounting)],
+        [own.annotations, more_annotations],
+    )
+
+
+def _pod_spec(accounting: Accounting) -> JsonObject:
+    base = core.PodSpec(
+        containers=[],
+        automountServiceAccountToken=False,
+        securityContext=core.PodSecurityContext(
+            runAsNonRoot=True, runAsUser=keys.SLURM_UID, runAsGroup=keys.SLURM_GID, fsGroup=keys.SLURM_GID
+        ),
+        volumes=[
+            core.projected(keys.VOLUME_ETC, _FILE_MODE, _config_sources(accounting)),
+            core.memory_dir(keys.VOLUME_RUN),
+        ],
+    )
+    container = core.Container(
+        name=keys.SLURMDBD,
+        ports=[core.ContainerPort(name=keys.SLURMDBD, containerPort=keys.PORT_SLURMDBD, protocol="TCP")],
+        readinessProbe=core.tcp_probe(keys.PORT_SLURMDBD),
+        securityContext=core.run_as(keys.SLURM_UID, keys.SLURM_GID),
+        volumeMounts=[
+            core.mount(keys.VOLUME_ETC, keys.DIR_CONFIG, read_only=True),
+            core.mount(keys.VOLUME_RUN, keys.DIR_RUN),
+        ],
+    )
+    slurmdbd = pods.container(container, accounting.spec.slurmdbd, "spec.slurmdbd")
+    return pods.pod_spec(base, [slurmdbd], [], accounting.spec.template.spec)
+
+
+def _config_sources(accounting: Accounting) -> list[core.VolumeProjection]:
+    slurm_key, jwt_key, jwks = accounting.spec.slurm_key_ref, accounting.jwt_ref, accounting.spec.jwks_key_ref
+    if slurm_key is None or jwt_key is None:
+        raise BuildError("spec", "slurmKeyRef and jwtKeyRef are needed unless spec.external is true")
+    conf = keys.FILE_SLURMDBD_CONF
+    sources = [
+        core.secret_file(names.accounting(accounting.metadata.name), conf, conf),
+        core.secret_file(slurm_key.name, slurm_key.key, keys.FILE_SLURM_KEY),
+        core.secret_file(jwt_key.name, jwt_key.key, keys.FILE_JWT_KEY),
+    ]
+    if jwks is not None:
+        item = core.KeyToPath(key=jwks.key, path=keys.FILE_JWKS)
+        sources.append(core.config_map_files(jwks.name, item))
+    return sources
