@@ -112,10 +112,19 @@ def _storage(config: StorageConfig, password: bytes | None) -> list[str]:
         property_line("StoragePort", config.port),
         property_line("StorageUser", _value(config.username, "StorageUser")),
         property_line("StorageLoc", _value(config.database, "StorageLoc")),
-        property_line("StoragePass", _value(bare, "StoragePass")),
+        _password_line(bare),
         # A line break at the end of the Secret's value is no part of the password.
         *[""] * (len(text) - len(bare)),
     ]
+
+
+def _password_line(password: str) -> str:
+    try:
+        return property_line("StoragePass", _value(password, "StoragePass"))
+    except ConfTextError:
+        # Its text would show the password.
+        what = "Slurm cannot read a password with a line break, or with both blanks and double quotes"
+        raise BuildError("spec.storageConfig.passwordKeyRef", what) from None
 
 
 def _value(text: str, key: str) -> str:
