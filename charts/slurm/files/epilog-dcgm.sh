@@ -12,17 +12,16 @@ log() {
 # Remove the job from a GPU's file, and the file with its last job.
 remove() {
   local file="$directory/$1" jobs
-  exec 9>>"$directory/.lock"
-  flock --timeout 10 9
-  if [[ -e "$file" ]]; then
+  {
+    flock --timeout 10 9 || return 1
+    [[ -e "$file" ]] || return 0
     jobs="$(grep --invert-match --line-regexp --fixed-strings -- "$job" "$file" || true)"
     if [[ -n "$jobs" ]]; then
-      printf '%s' "$jobs" >"$file"
+      printf '%s' "$jobs" >"$file" || return 1
     else
-      rm -f -- "$file"
+      rm -f -- "$file" || return 1
     fi
-  fi
-  exec 9>&-
+  } 9>>"$directory/.lock"
 }
 
 if [[ -z "${SLURM_JOB_GPUS:-}" || ! -d "$directory" ]]; then
@@ -30,6 +29,6 @@ if [[ -z "${SLURM_JOB_GPUS:-}" || ! -d "$directory" ]]; then
 fi
 IFS=, read -r -a gpus <<<"$SLURM_JOB_GPUS"
 for gpu in "${gpus[@]}"; do
-  (remove "$gpu") || log "cannot take back job $job for GPU $gpu in $directory"
+  remove "$gpu" || log "cannot take back job $job for GPU $gpu in $directory"
 done
 exit 0

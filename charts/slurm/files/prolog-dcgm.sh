@@ -12,13 +12,13 @@ log() {
 # Add the job to a GPU's file. Jobs that share a GPU come at once, so the file is changed under a lock.
 add() {
   local file="$directory/$1" jobs
-  exec 9>>"$directory/.lock"
-  flock --timeout 10 9
-  jobs="$(cat "$file" 2>/dev/null || true)"
-  if ! grep --quiet --line-regexp --fixed-strings -- "$job" <<<"$jobs"; then
-    printf '%s' "${jobs:+$jobs$'\n'}$job" >"$file"
-  fi
-  exec 9>&-
+  {
+    flock --timeout 10 9 || return 1
+    jobs="$(cat "$file" 2>/dev/null || true)"
+    if ! grep --quiet --line-regexp --fixed-strings -- "$job" <<<"$jobs"; then
+      printf '%s' "${jobs:+$jobs$'\n'}$job" >"$file" || return 1
+    fi
+  } 9>>"$directory/.lock"
 }
 
 if [[ -z "${SLURM_JOB_GPUS:-}" ]]; then
@@ -32,6 +32,6 @@ if [[ ! -d "$directory" ]]; then
 fi
 IFS=, read -r -a gpus <<<"$SLURM_JOB_GPUS"
 for gpu in "${gpus[@]}"; do
-  (add "$gpu") || log "cannot note job $job for GPU $gpu in $directory"
+  add "$gpu" || log "cannot note job $job for GPU $gpu in $directory"
 done
 exit 0
