@@ -11,7 +11,8 @@ import msgspec
 from yarl import URL
 
 from coil.kube.config import ClusterConfig
-from coil.kube.errors import Timeout, Unavailable, from_reply
+from coil.kube.credentials import CredentialsError
+from coil.kube.errors import Timeout, Unauthorized, Unavailable, from_reply
 from coil.support import metrics
 
 USER_AGENT = "coil"
@@ -168,9 +169,11 @@ class Transport:
         headers: dict[str, str] = {}
         if request.body is not None:
             headers["Content-Type"] = request.content_type
-        if who := await self._config.credentials.header(asyncio.get_running_loop().time()):
-            headers["Authorization"] = who
-        return headers
+        try:
+            who = await self._config.credentials.header(asyncio.get_running_loop().time())
+        except CredentialsError as error:
+            raise Unauthorized(message=str(error), doing=str(request)) from error
+        return headers | ({"Authorization": who} if who else {})
 
     def _count(self, request: Request, code: str) -> None:
         metrics.requests.labels(code, request.method, self._base.authority).inc()

@@ -45,28 +45,35 @@ class Modified(msgspec.Struct, Generic[T], frozen=True, tag_field="type", tag="M
     object: T
 
 
-class Deleted(msgspec.Struct, Generic[T], frozen=True, tag_field="type", tag="DELETED"):
-    """The object is gone, or no longer matches; `object` is its last state."""
+class BareMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """Metadata down to the key and the version."""
 
-    object: T
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+
+    @property
+    def key(self) -> ObjectKey:
+        """Namespace and name."""
+        return ObjectKey(self.namespace, self.name)
 
 
-class BookmarkMeta(msgspec.Struct, frozen=True, rename="camel"):
-    """A bookmark's only content."""
+class Bare(msgspec.Struct, frozen=True, gc=False):
+    """Any object, of which only the key and the version are read."""
 
-    resource_version: str
+    metadata: BareMeta = BareMeta()
 
 
-class BookmarkObject(msgspec.Struct, frozen=True):
-    """What a bookmark carries."""
+class Deleted(msgspec.Struct, frozen=True, tag_field="type", tag="DELETED"):
+    """The object is gone, or no longer matches. Even an unreadable one can go, so it is not read."""
 
-    metadata: BookmarkMeta
+    object: Bare
 
 
 class Bookmark(msgspec.Struct, frozen=True, tag_field="type", tag="BOOKMARK"):
     """No change up to this version: the place to resume from."""
 
-    object: BookmarkObject
+    object: Bare
 
 
 class Failed(msgspec.Struct, frozen=True, tag_field="type", tag="ERROR"):
@@ -75,8 +82,7 @@ class Failed(msgspec.Struct, frozen=True, tag_field="type", tag="ERROR"):
     object: Status
 
 
-Change = Added[T] | Modified[T] | Deleted[T]
-Line = Added[T] | Modified[T] | Deleted[T] | Bookmark | Failed | Undecodable
+Line = Added[T] | Modified[T] | Deleted | Bookmark | Failed | Undecodable
 
 
 class _ListMeta(msgspec.Struct, frozen=True, rename={"continue_": "continue", "version": "resourceVersion"}):
@@ -89,18 +95,8 @@ class _List(msgspec.Struct, Generic[T], frozen=True):
     items: list[T] | None = None
 
 
-class _BareMeta(msgspec.Struct, frozen=True, rename={"version": "resourceVersion"}):
-    name: str = ""
-    namespace: str = ""
-    version: str = ""
-
-
-class _Bare(msgspec.Struct, frozen=True):
-    metadata: _BareMeta = _BareMeta()
-
-
 class _BareLine(msgspec.Struct, frozen=True):
-    object: _Bare = _Bare()
+    object: Bare = Bare()
 
 
 @cache
@@ -108,9 +104,8 @@ def _decoder(of: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(of)
 
 
-def _undecodable(bare: _Bare, error: Exception) -> Undecodable:
-    meta = bare.metadata
-    return Undecodable(ObjectKey(meta.namespace, meta.name), meta.version, str(error))
+def _undecodable(bare: Bare, error: Exception) -> Undecodable:
+    return Undecodable(bare.metadata.key, bare.metadata.resource_version, str(error))
 
 
 def _named(resource: Resource[T], items: list[T]) -> list[T]:
@@ -143,7 +138,7 @@ def _decode_piecewise(resource: Resource[T], body: bytes) -> Page[T]:
         try:
             items.append(decode_object(resource, raw))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            bad.append(_undecodable(_bare(raw, _Bare), error))
+            bad.append(_undecodable(_bare(raw, Bare), error))
     return Page(_named(resource, items), reply.metadata.version, reply.metadata.continue_, tuple(bad))
 
 
@@ -157,10 +152,10 @@ def decode_line(resource: Resource[T], line: bytes) -> Line[T]:
 
 @cache
 def _line_type(view: Any) -> Any:
-    return Added[view] | Modified[view] | Deleted[view] | Bookmark | Failed
+    return Added[view] | Modified[view] | Deleted | Bookmark | Failed
 
 
-B = TypeVar("B", _Bare, _BareLine)
+B = TypeVar("B", Bare, _BareLine)
 
 
 def _bare(raw: bytes | msgspec.Raw, kind: type[B]) -> B:

@@ -22,9 +22,9 @@ from coil.kube.following import (
 from coil.kube.views import PodView
 from coil.kube.wire import (
     Added,
+    Bare,
+    BareMeta,
     Bookmark,
-    BookmarkMeta,
-    BookmarkObject,
     Deleted,
     Failed,
     Modified,
@@ -47,8 +47,12 @@ def key(name: str) -> ObjectKey:
     return ObjectKey("ns", name)
 
 
+def deleted(name: str, version: str) -> Deleted:
+    return Deleted(Bare(BareMeta(name, "ns", version)))
+
+
 def bookmark(version: str) -> Bookmark:
-    return Bookmark(BookmarkObject(BookmarkMeta(version)))
+    return Bookmark(Bare(BareMeta(resource_version=version)))
 
 
 def follow(state: State, *seen: object) -> State:
@@ -96,7 +100,7 @@ def test_an_expired_token_starts_a_list_without_pages_that_has_seen_nothing() ->
     [
         (Added(pod("a", "8")), Put((pod("a", "8"),))),
         (Modified(pod("a", "8")), Put((pod("a", "8"),))),
-        (Deleted(pod("a", "8")), Remove(key("a"))),
+        (deleted("a", "8"), Remove(key("a"))),
         (Undecodable(key("a"), "8", "odd"), Skip(Undecodable(key("a"), "8", "odd"))),
     ],
 )
@@ -196,9 +200,8 @@ class Server:
         self.log.append((verb, name))
 
     def lines_after(self, version: str) -> list[object]:
-        kinds = {"ADDED": Added, "DELETED": Deleted}
         return [
-            kinds[verb](pod(name, str(number)))
+            deleted(name, str(number)) if verb == "DELETED" else Added(pod(name, str(number)))
             for number, (verb, name) in enumerate(self.log, start=1)
             if number > int(version)
         ]
