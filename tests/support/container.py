@@ -10,32 +10,35 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tarfile
 import tempfile
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from lab import images, rootfs
 
 _ENTER = """
 set -e
 mount --make-rprivate /
+hostname "$NAME"
 mount -t overlay overlay -o "lowerdir=$LOWER,upperdir=$SCRATCH/upper,workdir=$SCRATCH/work" "$SCRATCH/root"
 cd "$SCRATCH/root"
+mkdir -p proc dev sys etc
 mount -t proc proc proc
 mount --rbind /dev dev
 mount --rbind /sys sys
 cp /etc/resolv.conf /etc/hosts etc/
-cd "$SCRATCH/volumes"
-find . -mindepth 1 -type f -o -mindepth 1 -type d -empty | while read -r path; do
-    target="$SCRATCH/root/$path"
-    if [ -d "$path" ]; then mkdir -p "$target"; else mkdir -p "$(dirname "$target")"; touch "$target"; fi
-    mount --bind "$path" "$target"
-done
+while read -r from path; do
+    target="$SCRATCH/root$path"
+    if [ -d "$from" ]; then mkdir -p "$target"; else mkdir -p "${target%/*}"; touch "$target"; fi
+    mount --bind "$from" "$target"
+done <"$SCRATCH/mounts"
 exec chroot --userspec="$RUN_AS" --groups= "$SCRATCH/root" /usr/bin/env -i "$@"
 """
 
@@ -50,59 +53,84 @@ class Container:
         user: str | None = None,
         environ: Mapping[str, str] | None = None,
         entrypoint: Sequence[str] | None = None,
+        hostname: str = "",
     ) -> None:
-        """Prepare the image `image`; files go below `volumes` before `start`."""
+        """Prepare a container of `image`; volumes and files are added before it is entered."""
         self._archive = images.build([image])[image]
         self._config = image_config(image)
         self._arguments = arguments
         self._user = user
         self._environ = dict(environ or {})
         self._entrypoint = entrypoint
-        self._folder = tempfile.TemporaryDirectory(prefix="coil-container-")
-        self.scratch = Path(self._folder.name)
-        self.volumes = self.scratch / "volumes"
+        self._hostname = hostname or socket.gethostname()
+        self.scratch = Path(tempfile.mkdtemp(prefix="coil-container-"))
+        self._clean = weakref.finalize(self, shutil.rmtree, self.scratch)
         for name in ("upper", "work", "root", "volumes"):
             (self.scratch / name).mkdir()
         self.scratch.chmod(0o755)
+        (self.scratch / "mounts").touch()
         self.log = self.scratch / "log"
         self._process: subprocess.Popen[bytes] | None = None
         self._image = image
 
     def volume(self, path: str, owner: int = 0, mode: int = 0o755) -> Path:
         """Return an empty folder that is mounted at `path` in the container."""
-        folder = self.volumes / path.lstrip("/")
-        folder.mkdir(parents=True)
+        folder = self._source(path)
+        folder.mkdir()
         folder.chmod(mode)
         os.chown(folder, owner, owner)
         return folder
 
-    def __enter__(self) -> Container:
+    def file(self, path: str, content: bytes, owner: int = 0, mode: int = 0o644) -> None:
+        """Mount a single file at `path`, as a sub-path of a volume does."""
+        source = self._source(path)
+        write(source, content, owner, mode)
+
+    def _source(self, path: str) -> Path:
+        source = self.scratch / "volumes" / path.strip("/").replace("/", "-")
+        with (self.scratch / "mounts").open("a") as mounts:
+            mounts.write(f"{source} {path}\n")
+        return source
+
+    def __enter__(self) -> Self:
         """Start the container."""
         user = self._user or self._config.get("User") or "0:0"
         pairs = [*self._config.get("Env", []), *(f"{k}={v}" for k, v in self._environ.items())]
         command = [*(self._entrypoint or self._config.get("Entrypoint") or [])]
         command += self._arguments or self._config.get("Cmd") or []
-        environ = {**os.environ, "LOWER": str(unpacked(self._archive)), "SCRATCH": str(self.scratch), "RUN_AS": user}
-        unshare = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        environ = {
+            **os.environ,
+            "LOWER": str(unpacked(self._archive)),
+            "SCRATCH": str(self.scratch),
+            "RUN_AS": user,
+            "NAME": self._hostname,
+        }
+        unshare = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--uts"]
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
                 [*unshare, "sh", "-c", _ENTER, "sh", *pairs, *command], env=environ, stdout=log, stderr=log
             )
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """End it however it is."""
         if self._process and self._process.poll() is None:
-            self.signal(signal.SIGKILL)
+            self._process.kill()  # and with it, by --kill-child, process 1 and all that it holds
             self._process.wait(10)
-        self._folder.cleanup()
+        self._clean()
 
     @property
     def pid(self) -> int:
         """Process id, on the host, of the container's process 1."""
         assert self._process
-        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
-        return int(children[0])
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
+        while self._process.poll() is None:
+            if found := children.read_text().split():
+                return int(found[0])
+        msg = f"{self._image} has ended:\n{self.output()[-4000:]}"
+        raise AssertionError(msg)
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to process 1."""
@@ -115,7 +143,7 @@ class Container:
 
     def run(self, *command: str, user: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run a command inside, as `kubectl exec` does."""
-        enter = ["nsenter", f"--target={self.pid}", "--mount", "--pid", "--root", "--wd=/"]
+        enter = ["nsenter", f"--target={self.pid}", "--mount", "--uts", "--pid", "--root", "--wd=/"]
         if user:
             enter += ["chroot", f"--userspec={user}", "/"]
         return subprocess.run([*enter, *command], capture_output=True, text=True, timeout=30, check=False)
@@ -133,6 +161,13 @@ class Container:
                 raise AssertionError(msg)
             time.sleep(0.05)
         return value
+
+
+def write(path: Path, content: bytes, owner: int = 0, mode: int = 0o644) -> None:
+    """Write a file with an owner and a mode."""
+    path.write_bytes(content)
+    path.chmod(mode)
+    os.chown(path, owner, owner)
 
 
 def image_config(image: str) -> dict[str, Any]:
