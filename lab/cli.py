@@ -1,17 +1,35 @@
 """A real Kubernetes on this one machine."""
 
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from lab import binaries, checks, cluster, daemons, loading, node, topology
+from lab import (
+    binaries,
+    checks,
+    cluster,
+    daemons,
+    images,
+    install,
+    loading,
+    namespaces,
+    packages,
+    topology,
+)
+from lab.demo import Demo, DemoError
 from lab.errors import LabError
-from lab.progress import say
+from lab.images import BuildError
+from lab.install import InstallError
+from lab.progress import say, step
+from lab.rootfs import RootfsError
 
-app = typer.Typer(no_args_is_help=True, help=__doc__, pretty_exceptions_enable=False)
+app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
 _out = Console(highlight=False)
 
 
@@ -50,8 +68,8 @@ def status() -> None:
     for name, process in running.items():
         table.add_row(name, str(process.pid) if process else "[red]ended[/red]", str(daemons.log(name)))
     _out.print(table)
-    _out.print(cluster.kubectl("get", "nodes", "-o", "wide"), markup=False)
-    _out.print(f"KUBECONFIG={cluster.KUBECONFIG}")
+    print(cluster.kubectl("get", "nodes", "-o", "wide"))
+    print(f"KUBECONFIG={cluster.KUBECONFIG}")
     if not all(running.values()):
         raise typer.Exit(1)
 
@@ -80,13 +98,13 @@ def logs(
 
 
 @app.command()
-def load(images: list[str]) -> None:
+def load(names: list[str]) -> None:
     """Import images into every node: OCI archives by path, or images of buildah's store by name."""
     nodes = topology.recorded_nodes()
     if not nodes:
         raise LabError("the lab is down: `python -m lab up` starts it")
-    for image in images:
-        loading.load_named(image, nodes)
+    for name in names:
+        loading.load_named(name, nodes)
 
 
 @app.command(context_settings={"ignore_unknown_options": True})
@@ -95,7 +113,7 @@ def ssh(name: str, command: Annotated[list[str] | None, typer.Argument()] = None
     found = {one.name: one for one in topology.recorded_nodes()}
     if name not in found:
         raise LabError(f"no node is called {name}; there are: {', '.join(found) or 'none'}")
-    prefix = node.namespaces.enter(found[name])
+    prefix = namespaces.enter(found[name])
     raise typer.Exit(subprocess.run([*prefix, *(command or ["sh"])], check=False).returncode)
 
 
@@ -111,10 +129,44 @@ def build(
         say(f"{name}: in {binaries.COMPONENTS[name].folder}")
 
 
+@app.command(name="images")
+def build_images(
+    names: Annotated[list[str] | None, typer.Argument(help="All, when none is named.")] = None,
+) -> None:
+    """Build the project's container images into the user's cache; `up` loads them."""
+    packages.ensure()
+    raise typer.Exit(images.main(names or []))
+
+
+@app.command()
+def demo(
+    kubeconfig: Annotated[Path | None, typer.Option(help="A cluster of yours instead of the lab.")] = None,
+    values: Annotated[list[Path] | None, typer.Option(help="More Helm values for the slurm chart.")] = None,
+) -> None:
+    """Install coil and run Slurm jobs: in the lab, started where it is not, or in a cluster of yours."""
+    binaries.ensure("kubernetes", "helm")
+    if kubeconfig is None:
+        _build_everything()
+        kubeconfig = cluster.up()
+    with step("charts: installed"):
+        install.install(kubeconfig, values or [], [install.CRDS, install.OPERATOR, install.SLURM])
+    Demo(kubeconfig, _out).run()
+    say("done")
+
+
+def _build_everything() -> None:
+    """Build binaries and images side by side: one waits for the processor, the other for the network."""
+    packages.ensure()
+    with ThreadPoolExecutor() as pool:
+        built = [pool.submit(cluster.build), pool.submit(images.build, report=lambda line: say(escape(line)))]
+        for future in built:
+            future.result()
+
+
 def main() -> None:
     """Run the command line; an error that a person can act on is a line, not a trace."""
     try:
         app()
-    except LabError as error:
-        say(f"[red]error:[/red] {error}")
+    except (LabError, BuildError, RootfsError, InstallError, DemoError) as error:
+        say(f"[red]error:[/red] {escape(str(error))}")
         raise SystemExit(1) from None

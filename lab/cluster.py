@@ -17,6 +17,7 @@ from lab import (
     checks,
     containerd,
     controlplane,
+    images,
     loading,
     namespaces,
     network,
@@ -46,8 +47,7 @@ def up(count: int = topology.DEFAULT_NODES) -> Path:
         LabError: something cannot start; `up` may be repeated when the cause is gone.
     """
     packages.ensure()
-    binaries.ensure("etcd", "kubernetes", "coredns", "pause", "helm")
-    base = baseimages.ensure()
+    base = build()
     with _only_one():
         _finish_what_ended(count)
         nodes = topology.nodes(count)
@@ -63,6 +63,12 @@ def up(count: int = topology.DEFAULT_NODES) -> Path:
             )
             _start_cluster(nodes, plane)
     return KUBECONFIG
+
+
+def build() -> list[Path]:
+    """Build what a bare cluster needs where the cache lacks it, and return the archives of its images."""
+    binaries.ensure("etcd", "kubernetes", "coredns", "pause", "helm")
+    return baseimages.ensure()
 
 
 def down() -> None:
@@ -82,8 +88,6 @@ def kubectl(*arguments: str, stdin: str | None = None) -> str:
 
 def built_images() -> list[Path]:
     """Return the archives of the project's own images that are built."""
-    from lab import images  # noqa: PLC0415 - the lab runs without them too
-
     return list(images.archives().values())
 
 
