@@ -77,6 +77,18 @@ def changed(live: Sequence[Condition], wanted: Iterable[Condition], now: datetim
     return [condition for condition in kept if condition is not None]
 
 
+def wire(told: Condition) -> JsonObject:
+    """With every member: those that equal a Struct's default are required on the wire all the same."""
+    return {
+        "type": told.type,
+        "status": told.status,
+        "reason": told.reason,
+        "message": told.message,
+        "lastTransitionTime": told.last_transition_time,
+        "observedGeneration": told.observed_generation,
+    }
+
+
 async def write_conditions(
     client: Client,
     resource: Resource[T],
@@ -98,7 +110,7 @@ async def write_conditions(
         "apiVersion": resource.api_version,
         "kind": resource.kind,
         "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
-        "status": {"conditions": conditions},
+        "status": {"conditions": [wire(condition) for condition in conditions]},
     }
     try:
         await client.patch(

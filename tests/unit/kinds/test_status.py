@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from coil.api.controller import Controller
 from coil.api.meta import Condition, ObjectMeta
-from coil.kinds.status import Problem, changed, reconciled
+from coil.kinds.status import Problem, changed, reconciled, wire
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 READY = Condition(type="Ready", status="True", reason="Ok", message="fine")
@@ -60,3 +60,15 @@ def test_all_problems_are_told_under_the_first_ones_reason() -> None:
 
 def test_without_problems_the_controller_is_reconciled() -> None:
     assert reconciled(ALBA, []).status == "True"
+
+
+def test_a_condition_goes_out_whole_even_where_it_equals_a_default() -> None:
+    unknown = Condition(type="Ready", status="Unknown", reason="New", message="")
+    assert wire(unknown) == {
+        "type": "Ready",
+        "status": "Unknown",
+        "reason": "New",
+        "message": "",
+        "lastTransitionTime": "",
+        "observedGeneration": 0,
+    }

@@ -1,0 +1,106 @@
+"""The manager as a process: probes, metrics, exit codes, leadership (spec: control-plane 15)."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from lab.apiserver import ApiServer
+from tests.support.manager import KEYS, Manager, Namespace, controller, eventually, managed_server
+
+__all__ = ["managed_server"]
+
+pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(120)]
+
+
+def test_probes_and_metrics_are_served_and_a_signal_ends_it_cleanly(managed_server: ApiServer) -> None:
+    space = Namespace(managed_server)
+    with Manager(managed_server, "--controller-workers=3", namespaces=[space.name]) as manager:
+        manager.wait_working()
+        space.apply(KEYS, controller("alba"))
+        space.wait_condition("controller", "alba", "Reconciled=True")
+        assert manager.get(manager.health_port, "/healthz") == "ok"
+        assert manager.get(manager.health_port, "/readyz") == "ok"
+        series = manager.get(manager.metrics_port, "/metrics")
+        for expected in (
+            'controller_runtime_reconcile_total{controller="controller-controller",',
+            'controller_runtime_max_concurrent_reconciles{controller="controller-controller"} 3.0',
+            'controller_runtime_max_concurrent_reconciles{controller="restapi-controller"} 1.0',
+            'workqueue_adds_total{controller="slurmclient-controller",',
+            "rest_client_requests_total{",
+            "process_resident_memory_bytes",
+        ):
+            assert expected in series
+        assert manager.end(signal.SIGTERM) == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "complaint"),
+    [
+        (["--no-such-flag"], 2, "unknown flag --no-such-flag"),
+        (["--zap-log-level=loud"], 2, "log level 'loud'"),
+        (["--kubeconfig=/no/such/file"], 1, "/no/such/file"),
+        (["--metrics-addr=nonsense"], 1, "'nonsense' is not an address"),
+        (["--profile", "--profile-addr=192.0.2.1:1"], 1, "192.0.2.1"),
+    ],
+)
+def test_what_it_cannot_start_with_is_told(
+    managed_server: ApiServer, flags: list[str], code: int, complaint: str
+) -> None:
+    command = [
+        *(sys.executable, "-m", "coil.service.manager", f"--kubeconfig={managed_server.kubeconfig}"),
+        *("--health-addr=127.0.0.1:0", "--metrics-addr=0", *flags),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == code
+    assert complaint in done.stderr
+
+
+def _leader(space: Namespace) -> str:
+    lease = space.get("lease", "slurm-operator") or {}
+    return lease.get("spec", {}).get("holderIdentity") or ""
+
+
+def _elected(space: Namespace) -> list[str]:
+    return ["--leader-elect", f"--leader-elect-namespace={space.name}"]
+
+
+def test_another_replica_takes_over_within_20_s_of_a_kill(managed_server: ApiServer) -> None:
+    space = Namespace(managed_server)
+    space.apply(KEYS)
+    with Manager(managed_server, *_elected(space), namespaces=[space.name]) as first:
+        first.wait_working()
+        with Manager(managed_server, *_elected(space), namespaces=[space.name]) as second:
+            eventually(lambda: second.logged("caches are filled"), what="the second waits for its turn")
+            space.apply(controller("alba"))
+            space.wait_condition("controller", "alba", "Reconciled=True")
+            assert second.writes() == []
+            before = _leader(space)
+            first.end(signal.SIGKILL)
+            began = time.monotonic()
+            space.apply(controller("beta"))
+            space.wait_condition("controller", "beta", "Reconciled=True", within=20)
+            assert time.monotonic() - began < 20
+            assert _leader(space) != before
+
+
+def test_a_replica_that_is_told_to_stop_hands_over_at_once(managed_server: ApiServer) -> None:
+    space = Namespace(managed_server)
+    with Manager(managed_server, *_elected(space), namespaces=[space.name]) as first:
+        first.wait_working()
+        with Manager(managed_server, *_elected(space), namespaces=[space.name]) as second:
+            eventually(lambda: second.logged("caches are filled"), what="the second waits for its turn")
+            assert first.end(signal.SIGTERM) == 0
+            second.wait_working(within=5)
+
+
+def test_a_waiting_replica_ends_cleanly_too(managed_server: ApiServer) -> None:
+    space = Namespace(managed_server)
+    with Manager(managed_server, *_elected(space), namespaces=[space.name]) as first:
+        first.wait_working()
+        with Manager(managed_server, *_elected(space), namespaces=[space.name]) as second:
+            eventually(lambda: second.logged("caches are filled"), what="the second waits for its turn")
+            assert second.end(signal.SIGTERM, within=5) == 0
+        assert first.process.poll() is None
