@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support import chart_deviations
-from tests.support.charts import Case, RenderError, by_name, cases, differences, normalise, render
+from tests.support.charts import ROOT, Case, RenderError, by_name, cases, differences, normalise, render
 
 ALL = cases()
 failing = [case for case in ALL if case.name in chart_deviations.FAILURES]
@@ -44,3 +44,8 @@ def test_a_case_fails_where_the_reference_fails_or_a_deviation_says_so() -> None
 def test_every_deviation_is_seen_in_a_case() -> None:
     used = {name for case in ALL for name in chart_deviations.used(case)}
     assert {deviation.name for deviation in chart_deviations.DEVIATIONS} - used == set()
+
+
+def test_every_deviation_is_documented() -> None:
+    text = (ROOT / "docs" / "compatibility.md").read_text()
+    assert [deviation.name for deviation in chart_deviations.DEVIATIONS if deviation.name not in text] == []
