@@ -46,6 +46,8 @@ _SLURM_USER_HOOK = (
     'echo "slurm:*:20000::::::" >>"$1/etc/shadow"'
 )
 
+_SLURM_FOLDERS_HOOK = 'cd "$1" && install -d -o 401 -g 401 var/spool/slurmctld run/slurmctld var/log/slurm'
+
 
 class RootfsError(RuntimeError):
     """A root file system cannot be made; the text says what to do."""
@@ -87,7 +89,7 @@ SLURM_TREE = Recipe(
         f"--essential-hook={_SLURM_USER_HOOK}",
         '--customize-hook=rm -rf "$1"/etc/slurm/* "$1"/etc/apt/sources.list',
         '--customize-hook=mkdir -p "$1/var/spool/slurmd" "$1/run/slurm"',
-        '--customize-hook=cd "$1" && install -d -o 401 -g 401 var/spool/slurmctld run/slurmctld var/log/slurm',
+        f"--customize-hook={_SLURM_FOLDERS_HOOK}",
     ),
 )
 

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Generator
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -68,11 +69,11 @@ class Init:
     """A running supervisor."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path, *, own_namespace: bool) -> None:
-        self.process, self._log, self._own = process, log, own_namespace
+        self.process, self._log, self.own = process, log, own_namespace
 
     def signal(self, number: signal.Signals) -> None:
         pid = self.process.pid
-        if self._own:
+        if self.own:
             pid = int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
         os.kill(pid, number)
 
@@ -89,12 +90,18 @@ class Init:
         return self.process.wait(10)
 
 
+class Launch(Protocol):
+    """Starts the init with programs."""
+
+    def __call__(self, *programs: dict[str, object], stop_timeout: float = 5) -> Init: ...
+
+
 def program(name: str, script: str, **more: object) -> dict[str, object]:
     return {"name": name, "words": [sys.executable, "-c", script], **more}
 
 
 @pytest.fixture(params=["process 1", "shared process namespace"])
-def launch(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[object]:
+def launch(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Launch]:
     """Return a function that starts the init with programs."""
     own = request.param == "process 1"
     if own and os.geteuid() != 0:
@@ -117,30 +124,42 @@ def launch(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[object]:
         process.wait()
 
 
-SLEEP = "import signal, time; print('up', flush=True); time.sleep(60)"
-STOPS = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit({code})); print('up', flush=True); time.sleep(60)"
+def sleeper(on_term: str, number: int = signal.SIGTERM) -> str:
+    """Return a program that says it is up and runs `on_term` when the signal comes."""
+    return f"""
+import signal, sys, time
+def react(*_):
+    {on_term}
+signal.signal({int(number)}, react)
+print("up", flush=True)
+time.sleep(60)
+"""
+
+
+SLEEP = sleeper("sys.exit(0)")
+DEAF = sleeper("pass; time.sleep(60)")
 
 
 @pytest.mark.parametrize("code", [0, 3, 77])
-def test_the_container_ends_with_the_daemons_code(launch, code: int) -> None:
+def test_the_container_ends_with_the_daemons_code(launch: Launch, code: int) -> None:
     init = launch(program("daemon", f"import sys; sys.exit({code})", essential=True))
     assert init.ends() == code
 
 
-def test_a_killed_daemon_gives_128_and_the_signal(launch) -> None:
+def test_a_killed_daemon_gives_128_and_the_signal(launch: Launch) -> None:
     init = launch(program("daemon", "import os; os.kill(os.getpid(), 9)", essential=True))
     assert init.ends() == 137
 
 
-def test_a_missing_program_ends_the_container(launch) -> None:
+def test_a_missing_program_ends_the_container(launch: Launch) -> None:
     init = launch({"name": "daemon", "words": ["/nonexistent"], "essential": True})
     assert init.ends() == 127
     assert "cannot start /nonexistent" in init.output()
 
 
-def test_stop_waits_for_the_daemon_then_stops_helpers(launch) -> None:
-    slow = "import signal, sys, time\ndef stop(*_):\n time.sleep(0.3); print('daemon done', flush=True); sys.exit(0)\nsignal.signal(15, stop); print('up', flush=True); time.sleep(60)"
-    helper = "import signal, sys, time\ndef stop(*_):\n print('helper done', flush=True); sys.exit(0)\nsignal.signal(15, stop); print('up', flush=True); time.sleep(60)"
+def test_stop_waits_for_the_daemon_then_stops_helpers(launch: Launch) -> None:
+    slow = sleeper("time.sleep(0.3); print('daemon done', flush=True); sys.exit(0)")
+    helper = sleeper("print('helper done', flush=True); sys.exit(0)")
     init = launch(program("daemon", slow, essential=True), program("helper", helper))
     init.until("up\n", 2)
     init.signal(signal.SIGTERM)
@@ -148,18 +167,16 @@ def test_stop_waits_for_the_daemon_then_stops_helpers(launch) -> None:
     assert init.output().index("daemon done") < init.output().index("helper done")
 
 
-def test_a_daemon_that_does_not_end_is_killed_after_the_stop_timeout(launch) -> None:
-    deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
-    init = launch(program("daemon", deaf, essential=True), stop_timeout=0.3)
+def test_a_daemon_that_does_not_end_is_killed_after_the_stop_timeout(launch: Launch) -> None:
+    init = launch(program("daemon", DEAF, essential=True), stop_timeout=0.3)
     init.until("up\n")
     init.signal(signal.SIGTERM)
     assert init.ends() == 137
     assert "does not end: killing it" in init.output()
 
 
-def test_a_second_term_kills_at_once(launch) -> None:
-    deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
-    init = launch(program("daemon", deaf, essential=True), stop_timeout=60)
+def test_a_second_term_kills_at_once(launch: Launch) -> None:
+    init = launch(program("daemon", DEAF, essential=True), stop_timeout=60)
     init.until("up\n")
     init.signal(signal.SIGTERM)
     init.until("SIGTERM: stopping")
@@ -167,7 +184,7 @@ def test_a_second_term_kills_at_once(launch) -> None:
     assert init.ends() == 137
 
 
-def test_a_replaced_daemon_is_followed_and_waited_for(launch) -> None:
+def test_a_replaced_daemon_is_followed_and_waited_for(launch: Launch) -> None:
     init = launch(program("daemon", REPLACING, essential=True, notify=True))
     init.until("barrier passed")
     init.until("main process is now")
@@ -175,42 +192,51 @@ def test_a_replaced_daemon_is_followed_and_waited_for(launch) -> None:
     code = init.ends()
     assert "state saved" in init.output()
     # Below another process 1 the code of a process that is not our child cannot be known.
-    assert code == (5 if init._own else 0)
+    assert code == (5 if init.own else 0)
 
 
-def test_nonsense_on_the_notify_socket_is_ignored(launch) -> None:
-    script = NOTIFY + (
-        "import sys\n"
-        "for text in ('', 'X', 'MAINPID=', 'MAINPID=1', 'MAINPID=99999', 'MAINPID=-5', 'READY=1'): notify(text or ' ')\n"
-        "import time; time.sleep(0.2); sys.exit(9)"
+NONSENSE = ("", "X", "MAINPID=", "MAINPID=1", "MAINPID=99999", "MAINPID=-5", "READY=1")
+
+
+def test_nonsense_on_the_notify_socket_is_ignored(launch: Launch) -> None:
+    script = (
+        NOTIFY
+        + f"""
+import sys, time
+for text in {NONSENSE}: notify(text or " ")
+time.sleep(0.2)
+sys.exit(9)
+"""
     )
     assert launch(program("daemon", script, essential=True, notify=True)).ends() == 9
 
 
-def test_a_helper_is_started_again_and_the_daemon_stays(launch) -> None:
-    init = launch(program("daemon", STOPS.format(code=0), essential=True), program("helper", "pass"))
+def test_a_helper_is_started_again_and_the_daemon_stays(launch: Launch) -> None:
+    init = launch(program("daemon", SLEEP, essential=True), program("helper", "pass"))
     init.until("starting helper", 2)
     assert "helper starts again in 2 s" not in init.output().split("starting helper")[1]
     init.signal(signal.SIGTERM)
     assert init.ends() == 0
 
 
-def test_hup_reaches_the_daemon_only(launch) -> None:
-    script = "import signal, sys, time; signal.signal(1, lambda *_: sys.exit(21)); print('up', flush=True); time.sleep(60)"
+def test_hup_reaches_the_daemon_only(launch: Launch) -> None:
+    script = sleeper("sys.exit(21)", signal.SIGHUP)
     init = launch(program("daemon", script, essential=True), program("helper", SLEEP))
     init.until("up\n", 2)
     init.signal(signal.SIGHUP)
     assert init.ends() == 21
 
 
-def test_orphans_are_reaped(launch) -> None:
-    script = (
-        "import os, sys, time, pathlib\n"
-        "if os.fork() == 0:\n"
-        "    if os.fork() == 0: time.sleep(0.1)\n"
-        "    os._exit(0)\n"
-        "os.wait(); time.sleep(0.4)\n"
-        "states = [p.read_text().rsplit(')', 1)[1].split()[0] for p in pathlib.Path('/proc').glob('[0-9]*/stat')]\n"
-        "sys.exit(states.count('Z') if os.getppid() == 1 else 0)"
-    )
+def test_orphans_are_reaped(launch: Launch) -> None:
+    script = """
+import os, pathlib, sys, time
+if os.fork() == 0:
+    if os.fork() == 0: time.sleep(0.1)
+    os._exit(0)
+os.wait()
+time.sleep(0.4)
+stats = [path.read_text() for path in pathlib.Path("/proc").glob("[0-9]*/stat")]
+zombies = [stat for stat in stats if stat.rpartition(")")[2].split()[0] == "Z"]
+sys.exit(len(zombies) if os.getppid() == 1 else 0)
+"""
     assert launch(program("daemon", script, essential=True)).ends() == 0
