@@ -11,27 +11,15 @@ from collections.abc import Iterator
 import pytest
 
 from coil.api import keys
-from coil.api.accounting import Accounting
 from coil.api.controller import Controller
-from coil.api.loginset import LoginSet
-from coil.api.meta import SecretKeySelector
 from coil.api.nodeset import NodeSet
-from coil.api.restapi import RestApi
-from coil.api.token import Token
-from coil.build import accounting as accountings
-from coil.build import controller as controllers
-from coil.build import loginset as loginsets
 from coil.build import nodeset as nodesets
-from coil.build import restapi as restapis
-from coil.build import token as tokens
 from coil.build.defaults import with_server_defaults
-from coil.build.errors import BuildError
-from coil.build.hashes import map_hash
 from coil.build.patch import merge_patch
-from coil.build.slurmconf import ConfigInputs
 from coil.build.worker import PodInputs
-from coil.support.objects import JsonObject, ObjectMeta
+from coil.support.objects import JsonObject
 from tests.support import golden
+from tests.support.built import Objects, manifests, value_of
 
 _DBD_HASH = ".spec.template.metadata.annotations.slinky.slurm.net/slurmdbd-conf-hash"
 _HASH = ".spec.template.metadata.annotations.slinky.slurm.net/slurm-config-hash"
@@ -71,115 +59,13 @@ CHANGED_LINES = {
 DEVIATED_OBJECTS = {(case, where.partition(".")[0]) for case, where in DEVIATIONS}
 TEXTS = ("labels", "annotations")
 PER_POD = ("Pod", "PersistentVolumeClaim", "ControllerRevision")
-Objects = dict[tuple[str, str], JsonObject]
-
-
-def _config_inputs(step: golden.Step, controller: Controller) -> ConfigInputs:
-    names = {ref.name for ref in controllers.references(controller)}
-    found = {name: step.data("ConfigMap", name) for name in names}
-    wanted = controller.spec.accounting_ref
-    accounting = [item for item in step.all(Accounting) if wanted and item.metadata.name == wanted.name]
-    return ConfigInputs(
-        nodesets=step.all(NodeSet),
-        accounting=next(iter(accounting), None),
-        config_maps={name: data for name, data in found.items() if data is not None},
-    )
-
-
-def _of_controller(step: golden.Step, controller: Controller) -> Iterator[JsonObject | None]:
-    config_hash = ""
-    try:
-        config = controllers.config_map(controller, _config_inputs(step, controller))
-        config_hash = map_hash(config["data"])
-        yield config
-    except BuildError:
-        pass
-    assert controller.spec.slurm_key_ref
-    assert controller.jwt_ref
-    hashes = controllers.PodHashes(
-        slurm_key=step.secret_hash(controller.spec.slurm_key_ref.name),
-        jwt_key=step.secret_hash(controller.jwt_ref.name),
-        config=config_hash,
-    )
-    yield controllers.service(controller)
-    yield controllers.internal_service(controller)
-    yield controllers.service_monitor(controller)
-    yield controllers.stateful_set(controller, hashes)
-
-
-def _of_restapi(step: golden.Step, restapi: RestApi) -> Iterator[JsonObject]:
-    yield restapis.service(restapi)
-    for controller in step.all(Controller):
-        if controller.metadata.name == restapi.spec.controller_ref.name:
-            yield restapis.deployment(restapi, controller)
-
-
-def _of_accounting(step: golden.Step, accounting: Accounting) -> Iterator[JsonObject | None]:
-    spec, config_hash = accounting.spec, ""
-    try:
-        password = _value(step, spec.storage_config.password_key_ref) if spec.storage_config else None
-        secret = accountings.config_secret(accounting, password)
-        config_hash = map_hash(secret["stringData"]) if secret else ""
-        yield secret
-    except BuildError:
-        pass
-    hashes = accountings.PodHashes(
-        slurm_key=step.secret_hash(spec.slurm_key_ref.name) if spec.slurm_key_ref else "",
-        jwt_key=step.secret_hash(accounting.jwt_ref.name) if accounting.jwt_ref else "",
-        config=config_hash,
-    )
-    yield accountings.service(accounting)
-    yield accountings.stateful_set(accounting, hashes)
-
-
-def _of_loginset(step: golden.Step, loginset: LoginSet) -> Iterator[JsonObject]:
-    for controller in step.all(Controller):
-        if controller.metadata.name == loginset.spec.controller_ref.name:
-            sssd = _value(step, loginset.spec.sssd_conf_ref)
-            inputs = loginsets.PodInputs(controller=controller, host_keys_hash="any", sssd_conf=sssd)
-            yield loginsets.ssh_config(loginset)
-            yield loginsets.host_keys(loginset, dict.fromkeys(loginsets.HOST_KEYS, "any"))
-            yield loginsets.service(loginset)
-            yield loginsets.deployment(loginset, inputs)
-
-
-def _of_token(step: golden.Step, token: Token) -> Iterator[JsonObject]:
-    assert token.jwt_ref
-    if ("Secret", token.jwt_ref.name) in step.inputs:
-        yield tokens.secret(token, "any", ObjectMeta(name=token.jwt_ref.name, uid=golden.UID))
-
-
-def _value(step: golden.Step, ref: SecretKeySelector) -> bytes | None:
-    text = (step.data("Secret", ref.name) or {}).get(ref.key)
-    return None if text is None else text.encode()
-
-
-def _of_nodesets(step: golden.Step) -> Iterator[JsonObject | None]:
-    found = step.all(NodeSet)
-    for cluster in sorted({nodeset.controller_key for nodeset in found}):
-        yield nodesets.worker_service(cluster, found)
-        yield nodesets.worker_budget(cluster, found)
-    for nodeset in found:
-        yield nodesets.ssh_config(nodeset)
-
-
-def _manifests(step: golden.Step) -> Objects:
-    manifests = [
-        *(item for found in step.all(Controller) for item in _of_controller(step, found)),
-        *(item for found in step.all(RestApi) for item in _of_restapi(step, found)),
-        *_of_nodesets(step),
-        *(item for found in step.all(Accounting) for item in _of_accounting(step, found)),
-        *(item for found in step.all(LoginSet) for item in _of_loginset(step, found)),
-        *(item for found in step.all(Token) for item in _of_token(step, found)),
-    ]
-    return {(item["kind"], item["metadata"]["name"]): item for item in manifests if item}
 
 
 def _built(step: golden.Step) -> Objects:
     """The objects after this step; labels and annotations of earlier steps stay for ever."""
     built: Objects = {}
     for earlier in golden.steps(step.case)[: step.number]:
-        for key, manifest in _manifests(earlier).items():
+        for key, manifest in manifests(earlier).items():
             stored = _as_stored(manifest)
             kept = built.get(key, {}).get("metadata", {})
             texts = {name: {**kept.get(name, {}), **stored["metadata"].get(name, {})} for name in TEXTS}
@@ -286,7 +172,7 @@ def test_revisions_are_those_of_the_reference(step: golden.Step) -> None:
 @pytest.mark.parametrize("step", golden.all_steps(), ids=str)
 def test_a_second_pass_writes_nothing(step: golden.Step) -> None:
     """Invariant I8, for objects as the reference left them: nothing is written when coil takes over."""
-    for key, manifest in _manifests(step).items():
+    for key, manifest in manifests(step).items():
         live = step.outputs.get(key)
         if live is None or (step.case, f"{key[0]}/{key[1]}") in DEVIATED_OBJECTS:
             continue
@@ -318,7 +204,7 @@ def _revisions(step: golden.Step) -> Iterator[tuple[tuple[NodeSet, golden.Step],
 
 def _pod_inputs(step: golden.Step, nodeset: NodeSet) -> PodInputs:
     controller = next(c for c in step.all(Controller) if c.metadata.key == nodeset.controller_key)
-    return PodInputs(controller=controller, sssd_conf=_value(step, nodeset.spec.ssh.sssd_conf_ref))
+    return PodInputs(controller=controller, sssd_conf=value_of(step, nodeset.spec.ssh.sssd_conf_ref))
 
 
 def _stamp(template: nodesets.PodTemplate, expected: JsonObject, step: golden.Step) -> JsonObject:
