@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab import baseimages, namespaces
+from lab import baseimages, files, namespaces
 from lab.daemons import Daemon
 from lab.errors import LabError
 from lab.processes import run, wait_for
@@ -73,9 +73,8 @@ def of_node(node: Node) -> Containerd:
 
 def write_node_config(node: Node) -> None:
     """Write what the containerd of a node reads."""
-    (node.state / "cni").mkdir(exist_ok=True)
-    (node.state / "cni" / "10-lab.conflist").write_text(json.dumps(cni_config(node), indent=2))
-    (node.state / "containerd.toml").write_text(containerd_config(node))
+    files.write(node.state / "cni" / "10-lab.conflist", json.dumps(cni_config(node), indent=2))
+    files.write(node.state / "containerd.toml", containerd_config(node))
 
 
 def parse_listing(text: str) -> set[tuple[str, str]]:

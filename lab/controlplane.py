@@ -12,9 +12,9 @@ from pathlib import Path
 
 import yaml
 
-from lab import binaries
+from lab import binaries, files
 from lab.certificates import Authority, Credentials, Subject, new_key, private_pem
-from lab.kubeconfig import kubeconfig, write_private
+from lab.kubeconfig import kubeconfig
 
 _CLUSTER_DOMAIN = "cluster.local"
 _ISSUER = f"https://kubernetes.default.svc.{_CLUSTER_DOMAIN}"
@@ -89,7 +89,7 @@ class ControlPlane:
         """Write a kubeconfig with a new client certificate for a user."""
         authority = self.authority()
         text = kubeconfig(self.url, authority.credentials.certificate, authority.issue(subject))
-        write_private(path, text)
+        files.write(path, text, private=True)
 
 
 def prepare(plane: ControlPlane) -> None:
@@ -100,8 +100,8 @@ def prepare(plane: ControlPlane) -> None:
     authority.credentials.write(plane.pki, "ca")
     for name, subject in _subjects(plane).items():
         authority.issue(subject).write(plane.pki, name)
-    write_private(plane.pki / "service-accounts.key", private_pem(new_key()).decode())
-    (plane.directory / "audit-policy.yaml").write_text(yaml.safe_dump(_AUDIT_POLICY))
+    files.write(plane.pki / "service-accounts.key", private_pem(new_key()).decode(), private=True)
+    files.write(plane.directory / "audit-policy.yaml", yaml.safe_dump(_AUDIT_POLICY))
     for name in ("controller-manager", "scheduler"):
         plane.write_kubeconfig(plane.directory / f"{name}.conf", Subject(f"system:kube-{name}"))
     plane.write_kubeconfig(plane.admin_conf, Subject("coil-lab-admin", [ADMINISTRATORS]))

@@ -1,7 +1,6 @@
 """Kubeconfig files with everything inside, so that one file is all a client needs."""
 
 import base64
-from pathlib import Path
 
 import yaml
 
@@ -24,15 +23,6 @@ def kubeconfig(server: str, authority: bytes, credentials: Credentials) -> str:
         "current-context": "coil-lab",
     }
     return yaml.safe_dump(config, sort_keys=False)
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file that holds a private key: readable by its owner only, replaced in one step."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.new")
-    scratch.touch(mode=0o600)
-    scratch.write_text(text)
-    scratch.rename(path)
 
 
 def _base64(data: bytes) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from lab import archives, containerd, daemons, paths
+from lab import archives, containerd, daemons, files, paths
 from lab.containerd import Containerd
 from lab.processes import run
 from lab.progress import step
@@ -39,7 +39,7 @@ def fill_store(paths_of_archives: Sequence[Path]) -> None:
             store.import_archive(path)
         daemons.stop(_NAME)
         known |= dict(wanted[path] for path in new)
-        _RECORD.write_text(json.dumps(known, indent=2))
+        files.write(_RECORD, json.dumps(known, indent=2))
 
 
 def begun(node: Node) -> bool:

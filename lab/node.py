@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from lab import binaries, namespaces, network
+from lab import binaries, daemons, files, namespaces, network
 from lab.certificates import Subject
 from lab.containerd import NODE_SOCKET
 from lab.controlplane import ControlPlane
@@ -29,11 +29,17 @@ def create(node: Node, nodes: Sequence[Node]) -> None:
 def start_agents(node: Node, plane: ControlPlane) -> None:
     """Start kubelet and kube-proxy with credentials of the node's own; the runtime must be there."""
     _write_credentials(node, plane)
-    (node.state / "resolv.conf").write_text("")
-    (node.state / "kubelet.yaml").write_text(yaml.safe_dump(kubelet_config(node, plane)))
-    (node.state / "kube-proxy.yaml").write_text(yaml.safe_dump(proxy_config(node)))
-    for program, argv in (("kubelet", _kubelet(node)), ("kube-proxy", _proxy(node))):
-        Daemon(node.daemon(program), argv, group=node.name, prefix=namespaces.enter(node)).ensure()
+    files.write(node.state / "resolv.conf", "")
+    _start(node, "kubelet", _kubelet(node), kubelet_config(node, plane))
+    _start(node, "kube-proxy", _proxy(node), proxy_config(node))
+
+
+def _start(node: Node, program: str, argv: Sequence[str], config: dict[str, Any]) -> None:
+    name = node.daemon(program)
+    if files.write(node.state / f"{program}.yaml", yaml.safe_dump(config)):
+        # kube-proxy ends by itself when its file changes, a little later; the kubelet reads it at start only.
+        daemons.stop(name)
+    Daemon(name, argv, group=node.name, prefix=namespaces.enter(node)).ensure()
 
 
 def kubelet_config(node: Node, plane: ControlPlane) -> dict[str, Any]:
@@ -84,6 +90,7 @@ def proxy_config(node: Node) -> dict[str, Any]:
         "bindAddress": node.address,
         "hostnameOverride": node.name,
         "clusterCIDR": POD_RANGE,
+        "nodePortAddresses": ["primary"],
         "conntrack": untouched,
         "clientConnection": {"kubeconfig": f"{node.state}/kube-proxy.conf"},
         "oomScoreAdj": 0,
