@@ -173,6 +173,19 @@ def test_a_certificate_of_ones_own_renders_the_same_each_time() -> None:
     assert {hook["clientConfig"]["caBundle"] for hook in hooks} == {"Q0E="}
 
 
+def test_test_pods_are_no_endpoints_and_ask_what_is_installed() -> None:
+    values = sets("operator.healthPort=9081", "webhook.enabled=false", "imagePullSecrets[0].name=pull")
+    objects = rendered("slurm-operator", *values)
+    pods = {name: document for name, document in objects.items() if name.startswith("Pod/")}
+    assert pods.keys() == {"Pod/slurm-operator-test"}
+    pod = pods["Pod/slurm-operator-test"]
+    selector = objects["Service/slurm-operator"]["spec"]["selector"]
+    assert not selector.items() <= pod["metadata"]["labels"].items()
+    assert pod["metadata"]["annotations"]["helm.sh/hook"] == "test"
+    assert "http://slurm-operator:9081/{path}" in pod["spec"]["containers"][0]["args"][0]
+    assert pod["spec"]["imagePullSecrets"] == [{"name": "pull"}]
+
+
 def test_charts_have_one_version() -> None:
     charts = [yaml.safe_load((folder / "Chart.yaml").read_text()) for folder in CHARTS.iterdir()]
     assert len({chart["version"] for chart in charts}) == 1

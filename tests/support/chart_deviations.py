@@ -15,7 +15,7 @@ CLUSTER_SCOPED = ("ClusterRole", "ClusterRoleBinding")
 OUR_IMAGES = {
     "registry.example/library/alpine:latest": "alpine:3.22",
     "registry.example/reference/slurm-operator:": "coil/slurm-operator:",
-    "registry.example/reference/slurm-operator-webhook:": "coil/slurm-operator-webhook:",
+    "registry.example/reference/slurm-operator-webhook:": "coil/slurm-operator:",
     "registry.example/library/alpine": "alpine",
     ":26.05-ubuntu26.04": ":26.05",
     "registry.example/reference/": "coil/",
@@ -109,6 +109,13 @@ def global_pull_policy(case: Case, documents: list[Document]) -> None:
         webhook["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"] = "Always"
 
 
+def webhook_program(_case: Case, documents: list[Document]) -> None:
+    for document in kinds(documents, "Deployment"):
+        for container in document["spec"]["template"]["spec"]["containers"]:
+            if container["name"] == "webhook":
+                container["command"] = ["/webhook"]
+
+
 OPTIONS = {
     ("slurm-conf-map", "Controller"): (
         "DisableRootJobs=false\nEnforcePartLimits=YES\nEpilogues=a;b\nFairShareDampeningFactor=1.5\nKillWait=0\n"
@@ -200,6 +207,11 @@ DEVIATIONS = (
         "cluster-scoped webhook objects carry the release's name",
         "two releases must not fight over them; default names stay (spec: helm 11, no. 18)",
         own_webhook_names,
+    ),
+    Deviation(
+        "the webhook container names its program",
+        "one image holds the operator and the webhook; the path is that of the reference's image",
+        webhook_program,
     ),
     Deviation(
         "the global pull policy reaches components",

@@ -94,6 +94,7 @@ def render(case: Case, *arguments: str) -> list[Document]:
         "--values",
         str(case.values),
         *sets,
+        "--skip-tests",
         *arguments,
         release=header["release"],
         namespace=header["namespace"],
