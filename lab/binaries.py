@@ -88,6 +88,9 @@ COMPONENTS: Mapping[str, Component] = {
     )
 }
 
+# What a cluster, its tests and the charts need; kwok is for clusters of simulated nodes only.
+DEFAULT = ("etcd", "kubernetes", "coredns", "pause", "helm")
+
 
 def binary(name: str) -> Path:
     """Return the path of a built program.

@@ -119,10 +119,10 @@ def ssh(name: str, command: Annotated[list[str] | None, typer.Argument()] = None
 
 @app.command()
 def build(
-    components: Annotated[list[str] | None, typer.Argument(help="All, when none is named.")] = None,
+    components: Annotated[list[str] | None, typer.Argument(help="All but kwok, when none is named.")] = None,
 ) -> None:
     """Build Kubernetes and its companions into the user's cache."""
-    for name in components or list(binaries.COMPONENTS):
+    for name in components or binaries.DEFAULT:
         if name not in binaries.COMPONENTS:
             raise LabError(f"no component is called {name}; there are: {', '.join(binaries.COMPONENTS)}")
         binaries.ensure(name)

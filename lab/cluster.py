@@ -67,7 +67,7 @@ def up(count: int = topology.DEFAULT_NODES) -> Path:
 
 def build() -> list[Path]:
     """Build what a bare cluster needs where the cache lacks it, and return the archives of its images."""
-    binaries.ensure("etcd", "kubernetes", "coredns", "pause", "helm")
+    binaries.ensure(*binaries.DEFAULT)
     return baseimages.ensure()
 
 

@@ -26,7 +26,7 @@ _DATABASES = ("io.containerd.metadata.v1.bolt/meta.db", "io.containerd.snapshott
 
 
 def fill_store(paths_of_archives: Sequence[Path]) -> None:
-    """Unpack into the store what it lacks, and drop images of the same name."""
+    """Unpack into the store what it lacks; an image replaces one of the same name."""
     known: dict[str, str] = json.loads(_RECORD.read_text()) if _RECORD.exists() else {}
     wanted = {path: archives.reference(path) for path in paths_of_archives}
     new = [path for path, (name, identity) in wanted.items() if known.get(name) != identity]
