@@ -1,7 +1,6 @@
 """The lab's daemons: they outlive the command that starts them and are found again by their pid files."""
 
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -72,8 +71,3 @@ def stop(name: str, grace_seconds: float = 5.0) -> None:
     if running:
         running.end(grace_seconds)
     (_PIDS / f"{name}.json").unlink(missing_ok=True)
-
-
-def alive_seconds(name: str) -> float:
-    """Return how long ago a daemon was started."""
-    return time.time() - (_PIDS / f"{name}.json").stat().st_mtime
