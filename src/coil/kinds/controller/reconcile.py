@@ -10,7 +10,7 @@ from coil.kinds.children import Children
 from coil.kinds.controller import plan, report
 from coil.kinds.controller.active import LabelChange, choose, label_changes, labelled
 from coil.kinds.controller.observe import Observer
-from coil.kinds.controller.settling import Settling
+from coil.kinds.controller.settling import LONE_S, QUIET_S, Settling
 from coil.kinds.controller.snapshot import Snapshot
 from coil.kinds.controller.watches import watch
 from coil.kinds.record import Record
@@ -69,7 +69,7 @@ class Reconciler:
             self._settling.done(key)
             return DONE
         config = plan.config_step(snapshot)
-        hold = self._hold(key, plan.rollout(snapshot, config))
+        hold = self._hold(snapshot, plan.rollout(snapshot, config))
         planned = plan.steps(snapshot, config, hold)
         problems = await steps.run(self._children, snapshot.controller, planned)
         chosen = _chosen(snapshot)
@@ -79,12 +79,15 @@ class Reconciler:
             raise PassFailedError(problems)
         return After(hold or _period(snapshot))
 
-    def _hold(self, key: ObjectKey, wanted: str) -> float:
+    def _hold(self, snapshot: Snapshot, wanted: str) -> float:
         """Seconds to wait before the wanted configuration is rolled out."""
+        key = snapshot.controller.metadata.key
         if not wanted:
             self._settling.done(key)
             return 0.0
-        return self._settling.remaining(key, wanted, asyncio.get_running_loop().time())
+        lone = snapshot.live.stateful_set is None and not snapshot.nodesets
+        now = asyncio.get_running_loop().time()
+        return self._settling.remaining(key, wanted, now, LONE_S if lone else QUIET_S)
 
     async def _label(self, snapshot: Snapshot, chosen: str | None) -> list[Problem]:
         namespace = snapshot.controller.metadata.namespace

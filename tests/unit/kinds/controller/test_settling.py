@@ -2,7 +2,7 @@
 
 import pytest
 
-from coil.kinds.controller.settling import LIMIT_S, QUIET_S, Settling
+from coil.kinds.controller.settling import LIMIT_S, LONE_S, QUIET_S, Settling
 from coil.support.objects import ObjectKey
 
 ALBA = ObjectKey("ns", "alba")
@@ -35,3 +35,11 @@ def test_controllers_do_not_wait_for_one_another() -> None:
     settling.remaining(ALBA, "a", 0.0)
     assert settling.remaining(ObjectKey("ns", "beta"), "b", 0.4) == QUIET_S
     assert settling.remaining(ALBA, "a", QUIET_S) == 0
+
+
+def test_a_controller_without_nodesets_waits_longer_until_the_first_one_comes() -> None:
+    settling = Settling()
+    assert settling.remaining(ALBA, "a", 0.0, LONE_S) == LONE_S
+    assert settling.remaining(ALBA, "a", 1.0, LONE_S) == LONE_S - 1.0
+    assert settling.remaining(ALBA, "b", 1.0) == QUIET_S
+    assert settling.remaining(ALBA, "b", 1.0 + QUIET_S) == 0
