@@ -62,10 +62,10 @@ class SomeRefused(Rejected):
 
     def __init__(self, call: str, failed: Mapping[str, SlurmError]) -> None:
         self.failed = dict(failed)
-        first, error = next(iter(self.failed.items()))
-        details = tuple(detail for error in self.failed.values() for detail in error.details)
-        super().__init__(call, f"{len(self.failed)} nodes refused, first {first}", details=details)
-        self.status = error.status
+        name, error = next(iter(self.failed.items()))
+        details = tuple(detail for failure in self.failed.values() for detail in failure.details)
+        reason = f"{len(self.failed)} nodes refused, {name}: {error.reason}"
+        super().__init__(call, reason, status=error.status, details=details)
 
 
 class NotServed(SlurmError):

@@ -48,7 +48,8 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     def idle_and_drained(self, name: str) -> bool:
         """Slurm has positively said that the node takes no work and that no job is on it (invariant I1).
 
-        The job list counts beside the node's state: a suspended job leaves its node looking idle.
+        Both witnesses count, the node's state and the list of jobs: a state that this version of coil does
+        not know as busy must not cost a job.
         """
         node = self.nodes.get(name)
         free = not self.job_doubts and name not in self.jobs_by_node
