@@ -30,7 +30,7 @@ def test_every_printable_password_is_read_as_it_is(password: str) -> None:
     try:
         text = _conf(password.encode())
     except BuildError:
-        assert password[0] == password[-1] == '"'
+        assert password[0] == password[-1] == '"' or ('"' in password and password[-1] == "\\")
         return
     line = next(line for line in text.splitlines() if line.startswith("StoragePass="))
     assert slurm_reads(line) == password
