@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from lab.binaries import binary
-from lab.state import KUBECONFIG
 
+from lab import topology
+from lab.binaries import binary
+from lab.cluster import KUBECONFIG
 from tests.support.kubectl import Kubectl
 from tests.support.slurm_cluster import SlurmCluster
 
@@ -18,6 +19,12 @@ def kubectl() -> Kubectl:
     if not Path(KUBECONFIG).exists():
         pytest.fail("the lab is not running: `make up` starts it", pytrace=False)
     return Kubectl(str(binary("kubectl")), str(KUBECONFIG))
+
+
+@pytest.fixture(scope="session")
+def audit_log() -> Path:
+    """Every write request that the lab's API server has answered, one JSON line each."""
+    return topology.control_plane(topology.recorded_nodes()[0]).audit_log
 
 
 @pytest.fixture

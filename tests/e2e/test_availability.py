@@ -4,7 +4,6 @@ import time
 from pathlib import Path
 
 import pytest
-from lab.state import AUDIT_LOG
 
 from tests.support.kubectl import Kubectl, wait_until
 from tests.support.operator import Operator, writes
@@ -60,7 +59,7 @@ def test_the_other_replica_takes_over(kubectl: Kubectl) -> None:
     operator.scale(2)
     try:
         old = wait_until(operator.leader, within=30, what="a leader")
-        leading = next(pod for pod in operator.pods() if old.startswith(pod))
+        leading = next(pod for pod in operator.pods() if old in operator.log(pod))
         operator.kill(leading)
         started = time.monotonic()
         wait_until(lambda: operator.leader() not in ("", old), within=20, what="another leader")
@@ -69,18 +68,18 @@ def test_the_other_replica_takes_over(kubectl: Kubectl) -> None:
         operator.scale(1)
 
 
-def test_an_unchanged_cluster_is_left_alone(cluster: SlurmCluster) -> None:
+def test_an_unchanged_cluster_is_left_alone(cluster: SlurmCluster, audit_log: Path) -> None:
     """For 40 s, more than one pass of every kind, the operator writes nothing (I8)."""
     quiet_for = 40.0
 
     def quiet() -> bool:
-        size = Path(AUDIT_LOG).stat().st_size
+        size = audit_log.stat().st_size
         time.sleep(5)
-        return not [each for each in writes(AUDIT_LOG, size) if cluster.name in each]
+        return not [each for each in writes(audit_log, size) if cluster.name in each]
 
     wait_until(quiet, within=90, what="the cluster to settle")
-    size = Path(AUDIT_LOG).stat().st_size
+    size = audit_log.stat().st_size
     end = time.monotonic() + quiet_for
     while time.monotonic() < end:
         time.sleep(1)
-    assert [each for each in writes(AUDIT_LOG, size) if cluster.name in each] == []
+    assert [each for each in writes(audit_log, size) if cluster.name in each] == []

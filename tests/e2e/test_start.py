@@ -85,4 +85,6 @@ spec:
     image: "coil.local/slurmd:lab"
     resources: {{limits: {{cpu: "{cpu_limit}"}}}}
   logfile: {{image: "coil.local/tools:lab"}}
+  # sinfo lists only nodes of partitions.
+  partition: {{enabled: true}}
 """

@@ -32,6 +32,10 @@ class Operator:
         lease = self.kubectl.get("lease", "slurm-operator", "--namespace", NAMESPACE) or {}
         return lease.get("spec", {}).get("holderIdentity") or ""
 
+    def log(self, pod_name: str) -> str:
+        """What a pod has logged."""
+        return self.kubectl.run("logs", pod_name, "--namespace", NAMESPACE)
+
     def scale(self, replicas: int) -> None:
         """Set the number of replicas and wait until they are ready."""
         self.kubectl.run(
