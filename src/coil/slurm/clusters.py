@@ -57,7 +57,7 @@ class Clusters:
         self._on_change.append(callback)
 
     def on_health(self, callback: Callable[[ObjectKey, Health], None]) -> None:
-        """Call back when reads of a cluster begin to fail or succeed again."""
+        """Call back after a cluster's first read, and when reads begin to fail or succeed again."""
         self._on_health.append(callback)
 
     def _new(self, key: ObjectKey, base_url: str, jwt_key: bytes) -> Cluster:

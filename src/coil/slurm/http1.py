@@ -7,11 +7,13 @@ few rules needed are here: read exactly one answer, then close.
 """
 
 import asyncio
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import NamedTuple
 
 _READ_AHEAD = 1 << 20
+_CHUNK_SIZE = re.compile(rb"[0-9a-fA-F]{1,8}")
 _NO_BODY = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 
 
@@ -99,10 +101,10 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
     body = bytearray()
     while True:
         line = await reader.readuntil(b"\r\n")
-        try:
-            size = int(line.partition(b";")[0], 16)
-        except ValueError:
-            raise ProtocolError(f"chunk size {line[:20]!r} is no number") from None
+        text = line.partition(b";")[0].strip()
+        if not _CHUNK_SIZE.fullmatch(text):
+            raise ProtocolError(f"chunk size {text[:20]!r} is no number")
+        size = int(text, 16)
         body += await reader.readexactly(size)
         await reader.readexactly(2)
         if not size:

@@ -88,7 +88,7 @@ class ClusterPoller:
         self._on_change.append(callback)
 
     def on_health(self, callback: Callable[[Health], None]) -> None:
-        """Call back when reads begin to fail or succeed again."""
+        """Call back after the first read, and when reads begin to fail or succeed again."""
         self._on_health.append(callback)
 
     def age(self) -> float | None:
@@ -186,7 +186,7 @@ class ClusterPoller:
 
     def _set_health(self, error: SlurmError | None) -> None:
         old = self.health
-        turned = old.ok != (error is None)
+        turned = not self.tried or old.ok != (error is None)
         self.health = Health(error, time.time() if turned else old.since)
         if error is None:
             self._failures = 0

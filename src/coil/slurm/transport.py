@@ -70,14 +70,12 @@ class Transport:
         Raises:
             ValueError: the address is not `http://HOST[:PORT]`.
         """
-        if base_url.rstrip("/") == self.base_url:
-            return False
         parts = urlsplit(base_url)
         if parts.scheme != "http" or not parts.hostname or parts.path.rstrip("/"):
             raise ValueError(f"address of slurmrestd {base_url!r}: expected http://HOST:PORT")
         self._host, self._port, self._netloc = parts.hostname, parts.port or 80, parts.netloc
-        self.base_url = base_url.rstrip("/")
-        return True
+        before, self.base_url = self.base_url, base_url.rstrip("/")
+        return before != self.base_url
 
     async def send(self, exchange: Exchange) -> bytes | NotModified:
         """Return the body of a successful answer.
