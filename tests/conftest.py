@@ -2,6 +2,12 @@
 
 import asyncio
 
+from hypothesis import HealthCheck, settings
+
+# How long an example takes says something about the machine, not about the claim under test.
+settings.register_profile("coil", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("coil")
+
 
 def pytest_configure() -> None:
     """Keep Python 3.11 from making an event loop nobody closes.
