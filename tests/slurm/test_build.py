@@ -53,6 +53,7 @@ def test_rendered_configuration_is_taken(cluster: slurm.SlurmCluster) -> None:
     found = [
         nodeset("good", partition={"enabled": True, "config": "State=UP Default=YES MaxTime=60"}),
         nodeset("plain", partition={"enabled": True}),
+        nodeset("twin", partition={"enabled": True}, template={"spec": {"hostname": "plain-"}}),
         nodeset("bad", partition={"enabled": True, "config": "State=UP\nPrologSlurmctld=/tmp/own.sh"}),
     ]
     wanted = controller(

@@ -14,7 +14,7 @@ from coil.api import keys
 from coil.api.controller import Controller
 from coil.api.nodeset import NodeSet
 from coil.build.nodeconf import extra_conf_problem
-from coil.build.slurmconf import ConfigInputs, members, nodeset_problem
+from coil.build.slurmconf import ConfigInputs, members, nodeset_problem, partition_problem
 from coil.build.typed import EXPLICIT_ZERO
 from coil.support.conftext import parse_options
 from coil.support.objects import JsonObject
@@ -57,7 +57,7 @@ def controller_advice(controller: Controller, inputs: ConfigInputs) -> list[str]
         *_external_addresses(spec.service.spec),
         *_topology(files, spec.extra_conf),
         *_devices(files.get("gres.conf", ""), nodesets),
-        *(f"NodeSet {item.metadata.name}: {text}" for item in nodesets if (text := nodeset_problem(item))),
+        *_left_out(controller, nodesets),
     ]
 
 
@@ -76,6 +76,13 @@ def nodeset_advice(nodeset: NodeSet) -> list[str]:
             "host name prefixes and overrides have no effect"
         )
     return advice
+
+
+def _left_out(controller: Controller, nodesets: list[NodeSet]) -> Iterator[str]:
+    for nodeset in nodesets:
+        problem = nodeset_problem(nodeset) or partition_problem(controller, nodeset, nodesets)
+        if problem:
+            yield f"NodeSet {nodeset.metadata.name}: {problem}"
 
 
 def _ineffective(override: JsonObject, where: str) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 A NodeSet whose name or partition would spill over its own line is left out, so that it harms nobody
 else (invariants I7 and I9); `nodeset_problem` says why. In the Controller's own members the same is an
-error.
+error. Two lines for one partition would keep slurmctld from starting; `partition_problem` says which is
+left out.
 """
 
 import re
@@ -33,6 +34,7 @@ AUTH_INFO = "use_client_ids"
 _CTLD_OPTIONS = ("enable_configless", "reconfig_on_restart")
 _WORD = re.compile(r"[^\s#=,;'\"\\]+")
 _NODESET_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_PARTITION = re.compile(r"^[ \t]*PartitionName[ \t]*=[ \t]*([^\s#]+)", re.IGNORECASE | re.MULTILINE)
 
 Files = Mapping[str, str]
 
@@ -76,14 +78,38 @@ def members(controller: Controller, nodesets: Iterable[NodeSet]) -> list[NodeSet
 
 def nodeset_problem(nodeset: NodeSet) -> str:
     """Why the NodeSet's lines are left out of slurm.conf; empty when they are not."""
-    name = nodeset.slurm_name
+    name, partition = nodeset.slurm_name, nodeset.spec.partition
     if not _NODESET_NAME.fullmatch(name):
         return f"spec.template.spec.hostname: {name[:80]!r} cannot name nodes in slurm.conf"
+    if partition.enabled and name.lower() == "default":
+        return f"spec.partition: {name} is no partition in Slurm, it gives defaults to others"
     try:
-        single_line(nodeset.spec.partition.config, "spec.partition.config")
+        single_line(partition.config, "spec.partition.config")
     except ConfTextError as error:
         return str(error)
     return ""
+
+
+def partition_problem(controller: Controller, nodeset: NodeSet, nodesets: Iterable[NodeSet]) -> str:
+    """Why the NodeSet has no partition line of its own although it asks for one; empty when it has.
+
+    slurmctld does not start with two lines for one partition. The user's own line in `extraConf` comes
+    first, then that of the first NodeSet by name.
+    """
+    name = nodeset.slurm_name
+    if not nodeset.spec.partition.enabled or nodeset_problem(nodeset):
+        return ""
+    if name in _PARTITION.findall(controller.spec.extra_conf):
+        return f"spec.partition: spec.extraConf of the Controller has a line for partition {name}"
+    rivals = (other for other in members(controller, nodesets) if _has_partition(other, name))
+    first = next(rivals, nodeset).metadata.name
+    if first != nodeset.metadata.name:
+        return f"spec.partition: partition {name} is that of NodeSet {first}, which has the same host names"
+    return ""
+
+
+def _has_partition(nodeset: NodeSet, name: str) -> bool:
+    return nodeset.spec.partition.enabled and nodeset.slurm_name == name and not nodeset_problem(nodeset)
 
 
 def auth_alt_parameters(*, jwks: bool) -> list[str]:
@@ -114,7 +140,7 @@ def _sections(controller: Controller, inputs: ConfigInputs, cgroup_conf: str) ->
         _accounting(inputs.accounting),
         Section("SLURMCTLD PROLOG & EPILOG", _slurmctld_scripts(controller, inputs)),
         Section("PROLOG & EPILOG", _node_scripts(controller, inputs)),
-        Section("NODESET & PARTITION", _nodeset_lines(members(controller, inputs.nodesets))),
+        Section("NODESET & PARTITION", _nodeset_lines(controller, inputs.nodesets)),
         Section("EXTRA CONFIG", [spec.extra_conf] if spec.extra_conf else []),
         merged_section(spec.extra_conf, mandatory),
     ]
@@ -236,14 +262,14 @@ def _files(
         yield from data.items()
 
 
-def _nodeset_lines(nodesets: Iterable[NodeSet]) -> list[str]:
+def _nodeset_lines(controller: Controller, nodesets: Sequence[NodeSet]) -> list[str]:
     lines: list[str] = []
-    for nodeset in nodesets:
+    for nodeset in members(controller, nodesets):
         if nodeset_problem(nodeset):
             continue
         name, partition = nodeset.slurm_name, nodeset.spec.partition
         lines.append(f"NodeSet={name} Feature={name}")
-        if partition.enabled:
+        if partition.enabled and not partition_problem(controller, nodeset, nodesets):
             lines.append(f"PartitionName={name} Nodes={name} {partition.config}")
     return lines
 

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coil.api.nodeset import NodeSet
 from coil.build.errors import BuildError
-from coil.build.slurmconf import ConfigInputs, config_files, nodeset_problem
+from coil.build.slurmconf import ConfigInputs, config_files, nodeset_problem, partition_problem
 from tests.support.resources import accounting, controller, nodeset
 
 HA = {"ha": {"enabled": True, "backups": 1}, "persistence": {"enabled": True, "existingClaim": "state"}}
@@ -132,6 +133,35 @@ def test_a_host_name_that_slurm_would_misread_takes_only_its_own_lines_away(host
     bad = nodeset("bad", template={"spec": {"hostname": hostname}})
     assert "spec.template.spec.hostname" in nodeset_problem(bad)
     assert "NODESET" not in _conf(ConfigInputs(nodesets=[bad]))
+
+
+@pytest.mark.parametrize("extra", ["PartitionName=gpu Nodes=ALL", "Foo=1\n partitionname = gpu\n"])
+def test_a_partition_of_the_user_is_not_defined_again(extra: str) -> None:
+    """Slurmctld ends on a second line for a partition (measured with Slurm 26.05)."""
+    text = _conf(ConfigInputs(nodesets=[nodeset("gpu", partition={"enabled": True})]), extraConf=extra)
+    assert "NodeSet=gpu" in text
+    assert text.lower().replace(" ", "").count("partitionname=gpu") == 1
+
+
+def test_two_nodesets_with_one_name_make_one_partition() -> None:
+    def with_prefix(name: str) -> NodeSet:
+        return nodeset(
+            name,
+            template={"spec": {"hostname": "gpu-"}},
+            partition={"enabled": True, "config": f"MaxTime={len(name)}"},
+        )
+
+    found = [with_prefix("bb"), with_prefix("a")]
+    lines = _lines(ConfigInputs(nodesets=found))
+    assert [line for line in lines if line.startswith("Part")] == ["PartitionName=gpu Nodes=gpu MaxTime=1"]
+    assert "is that of NodeSet a" in partition_problem(controller(), found[0], found)
+    assert partition_problem(controller(), found[1], found) == ""
+
+
+def test_no_partition_is_called_default() -> None:
+    """Slurm takes such a line as defaults for all partitions after it."""
+    lines = _lines(ConfigInputs(nodesets=[nodeset("default", partition={"enabled": True})]))
+    assert not [line for line in lines if "PartitionName" in line]
 
 
 def test_the_host_name_prefix_names_the_nodes() -> None:
