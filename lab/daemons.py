@@ -1,6 +1,7 @@
 """The lab's daemons: they outlive the command that starts them and are found again by their pid files."""
 
 import json
+import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from lab.processes import ProcessId, start, tail
 
 _PIDS = paths.STATE / "pids"
 LOGS = paths.STATE / "logs"
+_started: list[subprocess.Popen[bytes]] = []
 # The first argument is the file to join a cgroup by; the rest is the program.
 _JOIN = 'echo $$ > "$0"; exec "$@"'
 
@@ -35,6 +37,8 @@ class Daemon:
             return
         procs = cgroups.daemon_procs(self.group)
         child = start(["sh", "-c", _JOIN, str(procs), *self.prefix, *self.argv], self.log)
+        # Python warns when it forgets a process that still runs, as these are meant to.
+        _started.append(child)
         identity = ProcessId.of(child.pid)
         if identity is None:
             raise LabError(f"{self.name} ended at once:\n{tail(self.log)}")

@@ -55,11 +55,20 @@ def begin(node: Node) -> None:
     scratch = root.with_name("containerd.new")
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
-    same_disk = _STORE.stat().st_dev == scratch.stat().st_dev
-    run("cp", "--archive", "--link" if same_disk else "--reflink=auto", f"{_STORE}/.", str(scratch))
+    how = "--link" if _same_disk(scratch) else "--reflink=auto"
+    run("cp", "--archive", "--force", how, f"{_STORE}/.", str(scratch))
     for name in _DATABASES:
         run("cp", "--remove-destination", str(_STORE / name), str(scratch / name))
     scratch.rename(root)
+
+
+def _same_disk(folder: Path) -> bool:
+    """Try: one file system mounted twice has one device number but takes no links across."""
+    try:
+        (folder / _RECORD.name).hardlink_to(_RECORD)
+    except OSError:
+        return False
+    return True
 
 
 def load(paths_of_archives: Sequence[Path], nodes: Sequence[Node]) -> None:

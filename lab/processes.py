@@ -13,6 +13,7 @@ from typing import Self
 from lab.errors import LabError
 
 _TAIL_LINES = 15
+_OUTPUT_CHARACTERS = 2000
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def run(*argv: str, stdin: str | None = None) -> str:
     """
     result = subprocess.run(argv, input=stdin, capture_output=True, text=True, check=False)
     if result.returncode:
-        output = (result.stderr or result.stdout).strip()
+        output = (result.stderr or result.stdout).strip()[-_OUTPUT_CHARACTERS:]
         raise LabError(f"`{' '.join(argv)}` failed with exit code {result.returncode}: {output}")
     return result.stdout
 
