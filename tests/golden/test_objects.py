@@ -26,6 +26,7 @@ _HASH = ".spec.template.metadata.annotations.slinky.slurm.net/slurm-config-hash"
 Q2 = "Q2: an external Accounting's own address is used, not a Service that does not exist"
 Q8B = "Q8b: a user's option keeps its letter case, since paths are case-sensitive"
 Q9 = "Q9: the password is written so that Slurm reads all of it"
+Q10 = "Q10: each slurmctld is scraped once, through the internal Service"
 REFUSED = "the API server refused it (no image, no size of the claim): nothing wrong with what was sent"
 CONSEQUENCE = "follows from the changed text"
 
@@ -34,6 +35,8 @@ DEVIATIONS = {
     ("accounting-external", f"StatefulSet/larch-controller{_HASH}"): CONSEQUENCE,
     ("accounting-options", "Secret/books-accounting.data.slurmdbd.conf"): Q9,
     ("accounting-options", f"StatefulSet/books-accounting{_DBD_HASH}"): CONSEQUENCE,
+    ("controller-metrics", "ServiceMonitor/gorse-controller.spec.endpoints[0].relabelings"): Q10,
+    ("controller-metrics", "ServiceMonitor/gorse-controller.spec.endpoints[1].relabelings"): Q10,
     ("controller-scripts", "ConfigMap/fern-config.data.slurm.conf"): Q8B,
     ("controller-scripts", f"StatefulSet/fern-controller{_HASH}"): CONSEQUENCE,
     ("missing-references", "StatefulSet/bare-controller"): REFUSED,

@@ -22,21 +22,19 @@ from coil.support.objects import JsonObject
 _TOPOLOGY_FILES = ("topology.conf", "topology.yaml")
 _LONG_NUMBER = re.compile(r"[\w.-]*[0-9]{20,}\b")
 _GRES_NAME = re.compile(r"^(?!\s*#).*?\bName=(\w+)", re.IGNORECASE | re.MULTILINE)
-_ZERO_ANYWAY = frozenset(
-    {
-        "apiGroup",
-        "automountServiceAccountToken",
-        "hostProcess",
-        "optional",
-        "partition",
-        "priority",
-        "readOnlyRootFilesystem",
-        "service",
-        "setHostnameAsFQDN",
-        "shareProcessNamespace",
-    }
-)
-"""Members that are zero when nothing is said, so that saying it does no harm."""
+_INEFFECTIVE = EXPLICIT_ZERO - {
+    "apiGroup",
+    "automountServiceAccountToken",
+    "hostProcess",
+    "optional",
+    "partition",
+    "priority",
+    "readOnlyRootFilesystem",
+    "service",
+    "setHostnameAsFQDN",
+    "shareProcessNamespace",
+}
+"""Members where a zero value would change something; the others are zero when nothing is said."""
 _OWN_PATHS = {
     keys.SLURMCTLD: {keys.DIR_CONFIG, keys.DIR_RUN, keys.DIR_AUTH_SOCKET, keys.DIR_LOG},
     keys.SLURMD: {keys.DIR_CONFIG, keys.DIR_LOG},
@@ -91,7 +89,7 @@ def _ineffective(override: JsonObject, where: str) -> Iterator[str]:
         path = f"{where}.{name}"
         if isinstance(value, dict):
             yield from _ineffective(value, path)
-        elif name in EXPLICIT_ZERO - _ZERO_ANYWAY and value in (0, ""):
+        elif name in _INEFFECTIVE and value in (0, ""):
             yield f"{path}: {_json(value)} has no effect, a zero value overrides nothing"
 
 

@@ -128,7 +128,7 @@ def service_monitor(controller: Controller) -> JsonObject | None:
         "kind": "ServiceMonitor",
         "metadata": _metadata(controller, name, wanted.labels, wanted.annotations),
         "spec": {
-            "endpoints": _endpoints(wanted),
+            "endpoints": _endpoints(wanted, names.controller_internal(controller.metadata.name)),
             "namespaceSelector": {"matchNames": [controller.metadata.namespace]},
             "selector": {"matchLabels": selector(controller)},
         },
@@ -285,19 +285,22 @@ def _claim_template(controller: Controller) -> JsonObject:
     }
 
 
-def _endpoints(monitor: ServiceMonitor) -> list[JsonObject]:
+def _endpoints(monitor: ServiceMonitor, service: str) -> list[JsonObject]:
     wanted = monitor.endpoints or [Endpoint(path=path) for path in _METRICS_PATHS]
-    return [_endpoint(monitor, endpoint) for endpoint in wanted]
+    return [_endpoint(monitor, endpoint, service) for endpoint in wanted]
 
 
-def _endpoint(monitor: ServiceMonitor, endpoint: Endpoint) -> JsonObject:
+def _endpoint(monitor: ServiceMonitor, endpoint: Endpoint, service: str) -> JsonObject:
     times = {
         "interval": endpoint.interval or monitor.interval,
         "scrapeTimeout": endpoint.scrape_timeout or monitor.scrape_timeout,
     }
+    # The selector matches both Services; through one of them each slurmctld is scraped once (Q10).
+    only = {"sourceLabels": ["__meta_kubernetes_service_name"], "action": "keep", "regex": service}
     return {
         "port": keys.SLURMCTLD,
         "path": endpoint.path,
         "scheme": "http",
+        "relabelings": [only],
         **{name: value for name, value in times.items() if value},
     }
