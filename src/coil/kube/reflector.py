@@ -37,8 +37,8 @@ T = TypeVar("T", bound=KubeObject)
 RETRY = Backoff(base=0.5, cap=30.0)
 """Between failed lists or watches; the cap keeps the promise of I6."""
 
-BREATH = 50
-"""Watch lines handled before other tasks get a turn: about 2 ms of work."""
+BREATH = 0.002
+"""Seconds of taking in watch lines before other tasks get a turn."""
 
 WATCH_SECONDS = (290, 590)
 """A watch is asked to end after a random time in between, so that many do not end together."""
@@ -120,13 +120,15 @@ class Reflector(Generic[T]):
             field_selector=self._scope.field_selector,
             timeout_seconds=random.randint(*WATCH_SECONDS),  # noqa: S311 -- spreads load, hides nothing
         )
-        count = 0
+        clock = asyncio.get_running_loop().time
+        began = clock()
         try:
             async with aclosing(lines):
                 async for raw in lines:
                     yield decode_line(self._resource, raw)
-                    if (count := count + 1) % BREATH == 0:
+                    if clock() - began > BREATH:
                         await asyncio.sleep(0)
+                        began = clock()
         except ApiError as error:
             yield Ended(error)
         else:

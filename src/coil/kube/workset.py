@@ -24,15 +24,15 @@ class Priority(IntEnum):
 
 
 class Spacing(msgspec.Struct, frozen=True, gc=False):
-    """How long a key rests between the starts of two passes (seconds).
+    """How long a key rests after a pass before the next one may begin (seconds).
 
-    A lone change is taken at once. While each rest ends with `storm` changes or more waiting (they
+    A lone change is taken at once. While each pass and its rest gather `storm` changes or more (they
     come faster than passes), the rest doubles from `least` up to `most`; a rest in which nothing
-    happens ends the storm.
+    happens ends the storm. Rests follow passes, so that a slow pass cannot take all of the loop.
     """
 
     least: float = 0.02
-    most: float = 1.0
+    most: float = 0.5
     storm: int = 2
 
     def after(self, rest: float, merged: int) -> float:
@@ -55,6 +55,11 @@ class Item(msgspec.Struct):
     adds: int = 1
 
 
+class _Work(msgspec.Struct, frozen=True, gc=False):
+    since: float
+    rest: float
+
+
 class _Rest(msgspec.Struct, frozen=True, gc=False):
     until: float
     length: float
@@ -72,7 +77,7 @@ class WorkSet:
         self._spacing = spacing or Spacing()
         self._waiting: dict[ObjectKey, Item] = {}
         self._ready: dict[Priority, dict[ObjectKey, None]] = {level: {} for level in Priority}
-        self._working: dict[ObjectKey, float] = {}
+        self._working: dict[ObjectKey, _Work] = {}
         self._delays: dict[ObjectKey, _Delay] = {}
         self._rests: dict[ObjectKey, _Rest] = {}
         # An alarm says only "look at this key then"; one that has become pointless is harmless,
@@ -86,7 +91,7 @@ class WorkSet:
     @property
     def working(self) -> dict[ObjectKey, float]:
         """Keys in work, with the time each was taken."""
-        return self._working
+        return {key: work.since for key, work in self._working.items()}
 
     def add(self, key: ObjectKey, now: float, priority: Priority = Priority.CHANGE) -> None:
         """Let the key be given out as soon as its rest allows."""
@@ -97,8 +102,6 @@ class WorkSet:
         rest = self._rests.get(key)
         item = Item(key, priority, since=now, due=max(now, rest.until) if rest else now)
         self._waiting[key] = item
-        if item.due > now:
-            heapq.heappush(self._alarms, (item.due, key))
         self._settle(item, now)
 
     def add_after(
@@ -121,8 +124,12 @@ class WorkSet:
 
     def done(self, key: ObjectKey, now: float) -> None:
         """The work on a key is over; if it was added meanwhile it is ready again after its rest."""
-        self._working.pop(key, None)
+        if (work := self._working.pop(key, None)) is None:
+            return
+        rest = self._rests[key] = _Rest(now + work.rest, work.rest)
+        heapq.heappush(self._alarms, (rest.until, key))
         if (item := self._waiting.get(key)) is not None:
+            item.due = rest.until
             self._settle(item, now)
 
     def next_due(self) -> float | None:
@@ -130,11 +137,9 @@ class WorkSet:
         return self._alarms[0][0] if self._alarms else None
 
     def _start(self, item: Item, now: float) -> Item:
-        self._working[item.key] = now
-        last = self._rests.get(item.key)
-        length = self._spacing.after(last.length if last else 0.0, item.adds)
-        self._rests[item.key] = _Rest(now + length, length)
-        heapq.heappush(self._alarms, (now + length, item.key))
+        last = self._rests.pop(item.key, None)
+        rest = self._spacing.after(last.length if last else 0.0, item.adds)
+        self._working[item.key] = _Work(now, rest)
         return item
 
     def _ring(self, now: float) -> None:
@@ -153,7 +158,7 @@ class WorkSet:
             del self._rests[key]
 
     def _settle(self, item: Item, now: float) -> None:
-        """Make a waiting key ready if it may be; otherwise its alarm or `done` comes back to it."""
+        """Make a waiting key ready if it may be; else `done` or the alarm of its rest comes back."""
         if item.due <= now and item.key not in self._working:
             self._ready[item.priority][item.key] = None
 
