@@ -93,10 +93,8 @@ class SlurmClient:
         envelope = await self._list("nodes/", NodesEnvelope, update_time)
         if isinstance(envelope, NotModified):
             return envelope
-        nodes, doubts = decode_items(envelope.nodes, _NODE)
-        return NodesReply(
-            nodes=tuple(nodes), last_update=_read_at("nodes/", envelope.last_update), doubts=tuple(doubts)
-        )
+        nodes, doubts = await decode_items(envelope.nodes, _NODE)
+        return NodesReply(nodes=nodes, last_update=_read_at("nodes/", envelope.last_update), doubts=doubts)
 
     async def jobs(self, update_time: int | None = None) -> JobsReply | NotModified:
         """Read the job table, or learn that nothing changed; `update_time` as in `nodes`."""
@@ -107,10 +105,8 @@ class SlurmClient:
             # Unlike for nodes, unchanged jobs come as 200 with an empty list and no time (measured):
             # taking that list for the truth would make every busy node look free.
             return NotModified()
-        jobs, doubts = decode_items(envelope.jobs, _JOB)
-        return JobsReply(
-            jobs=tuple(jobs), last_update=_read_at("jobs/", envelope.last_update), doubts=tuple(doubts)
-        )
+        jobs, doubts = await decode_items(envelope.jobs, _JOB)
+        return JobsReply(jobs=jobs, last_update=_read_at("jobs/", envelope.last_update), doubts=doubts)
 
     async def reservations(self) -> list[Reservation]:
         """Read all reservations."""

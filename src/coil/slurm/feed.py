@@ -76,3 +76,7 @@ class Feed(Generic[R]):
             self._whole_at = began
         self.read_at, self.read_on = began_at, began
         return None if isinstance(reply, NotModified) else reply
+
+    def forget(self) -> None:
+        """Read everything the next time, because what the last read brought was lost."""
+        self._update_time = None

@@ -7,14 +7,16 @@ comes within `BACKOFF.cap` seconds (invariants I2, I6).
 
 import asyncio
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 import msgspec
 
+from coil.slurm import metrics
 from coil.slurm.errors import BadReply, SlurmError, Unreachable
 from coil.slurm.feed import Feed
 from coil.slurm.loss import LossGuard
+from coil.slurm.pacing import batches
 from coil.slurm.view import ClusterView, JobIndex, changed_nodes, index_jobs, share_nodes
 from coil.slurm.wire import JobsReply, NodesReply, NotModified, SlurmNode
 from coil.support.backoff import Backoff
@@ -148,6 +150,8 @@ class ClusterPoller:
         except Exception as error:
             # A fault of ours in one cluster must not end the polling of the others.
             log.exception("Poll failed by a fault of the program", cluster=self._name)
+            self._nodes_feed.forget()
+            self._jobs_feed.forget()
             self._failed(BadReply(f"cluster {self._name}", repr(error)))
         else:
             self._publish()
@@ -156,7 +160,7 @@ class ClusterPoller:
         if everything or self._nodes_feed.due_at <= self._now():
             nodes = await self._nodes_feed.read()
             if nodes is not None:
-                self._nodes = share_nodes(nodes.nodes, self._nodes or {})
+                self._nodes = await _shared(nodes.nodes, self._nodes or {})
                 self._node_doubts = nodes.doubts
         if everything or self._jobs_feed.due_at <= self._now():
             jobs = await self._jobs_feed.read()
@@ -175,12 +179,14 @@ class ClusterPoller:
             node_doubts=(*self._node_doubts, *loss),
             job_doubts=self._jobs.doubts,
         )
+        metrics.polls.labels("success").inc()
         self._set_health(None)
         changed = changed_nodes(old, self.view)
         if changed:
             self._tell(self._on_change, changed)
 
     def _failed(self, error: SlurmError) -> None:
+        metrics.polls.labels("error").inc()
         self._failures += 1
         self._set_health(error)
 
@@ -202,3 +208,10 @@ class ClusterPoller:
             except Exception:
                 # One listener must not silence the others.
                 log.exception("A listener failed", cluster=self._name)
+
+
+async def _shared(nodes: Sequence[SlurmNode], previous: Mapping[str, SlurmNode]) -> dict[str, SlurmNode]:
+    shared: dict[str, SlurmNode] = {}
+    async for batch in batches(nodes):
+        shared.update(share_nodes(batch, previous))
+    return shared

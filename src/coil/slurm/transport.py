@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from coil.slurm import http1
+from coil.slurm import http1, metrics
 from coil.slurm.errors import (
     BadReply,
     ControllerDown,
@@ -83,19 +83,30 @@ class Transport:
         Raises:
             SlurmError: one of its kinds, by what the caller may conclude.
         """
-        request = self._encoded(exchange)
+        labels = (exchange.method, metrics.call_name(exchange.path))
         try:
-            async with asyncio.timeout(exchange.deadline_s):
-                status, body = await self._wire(self._host, self._port, request)
-        except TimeoutError:
-            raise Unreachable(str(exchange), f"no answer within {exchange.deadline_s:g} s") from None
-        except (OSError, http1.ProtocolError) as error:
-            raise Unreachable(str(exchange), str(error) or type(error).__name__) from error
+            with metrics.seconds.labels(*labels).time():
+                status, body = await self._answer(exchange)
+        except Unreachable:
+            metrics.requests.labels(*labels, 0).inc()
+            raise
+        metrics.requests.labels(*labels, status).inc()
+        metrics.received.labels(*labels).inc(len(body))
         if status == HTTPStatus.NOT_MODIFIED:
             return NotModified()
         if status != HTTPStatus.OK:
             raise failure(str(exchange), status, body)
         return body
+
+    async def _answer(self, exchange: Exchange) -> http1.Answer:
+        request = self._encoded(exchange)
+        try:
+            async with asyncio.timeout(exchange.deadline_s):
+                return await self._wire(self._host, self._port, request)
+        except TimeoutError:
+            raise Unreachable(str(exchange), f"no answer within {exchange.deadline_s:g} s") from None
+        except (OSError, http1.ProtocolError) as error:
+            raise Unreachable(str(exchange), str(error) or type(error).__name__) from error
 
     def _encoded(self, exchange: Exchange) -> bytes:
         target = f"/{exchange.path}?{exchange.query}" if exchange.query else f"/{exchange.path}"

@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from coil.slurm.errors import ErrorDetail
+from coil.slurm.pacing import batches
 
 REASON_PREFIX = "slurm-operator: "
 """Starts every reason that the operator gives a node (spec: nodeset 1)."""
@@ -41,7 +42,7 @@ class Number(msgspec.Struct, frozen=True, gc=False):
 UNSET = Number()
 
 
-class SlurmNode(msgspec.Struct, frozen=True, kw_only=True):
+class SlurmNode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A node record of slurmctld."""
 
     name: str
@@ -95,7 +96,7 @@ class SlurmNode(msgspec.Struct, frozen=True, kw_only=True):
         return "DOWN" in self.state and "Not responding" in self.reason
 
 
-class SlurmJob(msgspec.Struct, frozen=True, kw_only=True):
+class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A job of slurmctld."""
 
     job_id: int
@@ -263,13 +264,16 @@ def number(value: int) -> Number:
     return Number(set=True, number=value)
 
 
-def decode_items(items: list[msgspec.Raw], decoder: msgspec.json.Decoder[T]) -> tuple[list[T], list[str]]:
+async def decode_items(
+    items: list[msgspec.Raw], decoder: msgspec.json.Decoder[T]
+) -> tuple[tuple[T, ...], tuple[str, ...]]:
     """Decode each item; one that cannot be read affects only itself and is told (invariant I7)."""
     decoded: list[T] = []
     doubts: list[str] = []
-    for item in items:
-        try:
-            decoded.append(decoder.decode(item))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            doubts.append(f"unreadable record: {error}: {bytes(item)[:80]!r}")
-    return decoded, doubts
+    async for batch in batches(items):
+        for item in batch:
+            try:
+                decoded.append(decoder.decode(item))
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                doubts.append(f"unreadable record: {error}: {bytes(item)[:80]!r}")
+    return tuple(decoded), tuple(doubts)

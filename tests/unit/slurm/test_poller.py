@@ -240,7 +240,9 @@ async def test_a_fault_of_the_program_is_a_failed_read_not_the_end() -> None:
         with pytest.raises(SlurmError, match="a bug"):
             await poller.refresh()
         reader.error = None
-        assert await poller.refresh()
+        reader.change(node("n1", "DOWN"))
+        assert (await poller.refresh()).nodes["n1"].base_state == "DOWN"
+        assert reader.asked[-1][1] is None
 
 
 async def test_a_failing_listener_does_not_silence_the_others() -> None:
