@@ -26,6 +26,8 @@ from lab import rootfs
 
 ROOT = Path(__file__).resolve().parent.parent
 BASE_IMAGE = "coil.local/base:lab"
+PYTHON_VERSION = "3.14"
+"""Version of the suite's Python: the operator image's wheels must be made for it."""
 
 
 class BuildError(RuntimeError):
@@ -202,19 +204,18 @@ def _wheels(image: Image) -> Path:
 
 
 def _pip_download(lock: Path, folder: Path) -> None:
-    version = _python_version()
-    options = [f"--python-version={version}", "--implementation=cp", "--only-binary=:all:", "--no-deps"]
+    options = [
+        f"--python-version={PYTHON_VERSION}",
+        "--implementation=cp",
+        "--only-binary=:all:",
+        "--no-deps",
+    ]
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", *options]
     command += [f"--requirement={lock}", f"--dest={folder}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        msg = f"cannot download the wheels of {lock.name} for Python {version}:\n{done.stderr[-2000:]}"
+        msg = f"cannot download the wheels of {lock.name} for Python {PYTHON_VERSION}:\n{done.stderr[-2000:]}"
         raise BuildError(msg)
-
-
-def _python_version() -> str:
-    """Version of the Python that Debian's suite has: the wheels must be made for it."""
-    return "3.14"
 
 
 def _ensure_base(report: Callable[[str], None]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Generator
@@ -207,6 +208,18 @@ def test_a_worker_registers_runs_a_job_and_stops(cluster: Cluster) -> None:
     assert "State=DOWN" in cluster.scontrol("show", "node", "worker-0")
 
 
+def test_a_worker_runs_sshd_when_asked(cluster: Cluster) -> None:
+    port = free_port()
+    environ = {"ENABLE_SSHD": "1", "SSHD_OPTIONS": f"-p {port} -o ListenAddress=127.0.0.1"}
+    with cluster.worker("worker-0", environ=environ) as worker:
+        worker.until(lambda: b"SSH-2.0" in banner(port), "sshd")
+        assert worker.run("grep", "-c", "pam_slurm_adopt.so", "/etc/pam.d/sshd").stdout == "1\n"
+        worker.until(lambda: status(cluster.worker_port, "/readyz") == 204, "slurmd ready")
+        worker.signal(signal.SIGTERM)
+        assert worker.wait(15) == 0, worker.output()
+        assert worker.output().index("slurmd ended") < worker.output().index("sshd ended")
+
+
 def test_a_worker_that_comes_before_its_controller_registers_at_once() -> None:
     cluster = Cluster()
     worker = cluster.worker("worker-0")
@@ -307,7 +320,7 @@ proxy_pam_target = sssd-shadowutils
 """
 
 
-def test_login_runs_sackd_sshd_and_sssd(cluster: Cluster) -> None:
+def test_login_runs_sackd_sshd_and_sssd(cluster: Cluster, tmp_path: Path) -> None:
     root_of("login")  # skips when it is not built
     port = free_port()
     login = Container(
@@ -320,11 +333,16 @@ def test_login_runs_sackd_sshd_and_sssd(cluster: Cluster) -> None:
     write(login.volume("/etc/slurm") / "slurm.key", KEY, 401, 0o600)
     login.volume("/run", mode=0o755)
     login.file("/etc/sssd/sssd.conf", SSSD_CONF, mode=0o600)
+    key = tmp_path / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    login.file("/etc/ssh/ssh_host_ed25519_key", key.read_bytes(), mode=0o600)
     with login:
         login.until(lambda: login.run("test", "-S", "/run/slurm/sack.socket").returncode == 0, "sack socket")
         login.until(lambda: b"SSH-2.0" in banner(port), "sshd")
         login.until(lambda: login.run("getent", "-s", "sss", "passwd", "nobody").returncode == 0, "sssd", 20)
         assert "UP" in login.run("scontrol", "ping").stdout
+        keys = login.run("sh", "-c", "ls /etc/ssh/ssh_host_*; cat /etc/ssh/ssh_host_ed25519_key").stdout
+        assert keys == f"/etc/ssh/ssh_host_ed25519_key\n{key.read_text()}"  # the mounted one, no other
         assert "pam_mkhomedir" in (root_of("login") / "etc/pam.d/common-session").read_text()
         login.signal(signal.SIGTERM)
         assert login.wait(20) == 0, login.output()

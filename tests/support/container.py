@@ -186,6 +186,9 @@ def unpacked(archive: Path) -> Path:
             with tempfile.TemporaryDirectory(dir=target.parent) as work:
                 _unpack(archive, Path(work) / "root")
                 (Path(work) / "root").rename(target)
+            for old in target.parent.glob(f"{archive.stem.rpartition('-')[0]}-*"):
+                if old != target:
+                    shutil.rmtree(old)
     return target
 
 
