@@ -4,6 +4,7 @@ Works with the v1 hierarchies side by side and with the single v2 one. Other fol
 """
 
 import errno
+import itertools
 import os
 import signal
 import time
@@ -70,10 +71,12 @@ def daemon_procs(group: str) -> Path:
     return folder / "cgroup.procs"
 
 
-def processes() -> list[int]:
-    """Return every process of the lab: daemons, container shims and containers."""
+def processes(node: str | None = None) -> list[int]:
+    """Return every process of the lab, or of one node: daemons, container shims and containers."""
+    root = _tracker()
+    roots = [root] if node is None else [root / _DAEMONS / node, root / node]
     found: list[int] = []
-    for folder in _below(_tracker()):
+    for folder in itertools.chain.from_iterable(map(_below, roots)):
         try:
             found += [int(line) for line in (folder / "cgroup.procs").read_text().split()]
         except (FileNotFoundError, OSError):
@@ -81,14 +84,14 @@ def processes() -> list[int]:
     return found
 
 
-def kill_all(seconds: float = 20.0) -> None:
+def kill_all(node: str | None = None, seconds: float = 20.0) -> None:
     """Kill what `processes` lists until nothing is left.
 
     Raises:
         LabError: something survives.
     """
     deadline = time.monotonic() + seconds
-    while pids := processes():
+    while pids := processes(node):
         if time.monotonic() > deadline:
             raise LabError(f"processes {pids} of the lab do not end; look at /proc/PID/stack")
         for pid in pids:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lab import cgroups, namespaces, network, paths
+from lab import cgroups, network, paths
 from lab.processes import run
 from lab.topology import BRIDGE
 
@@ -14,7 +14,7 @@ def leftovers() -> list[str]:
     """Return a line for each process, mount, link, route, rule, cgroup and folder of the lab."""
     return [
         *(f"process {pid}: {_command(pid)}" for pid in cgroups.processes()),
-        *(f"mount {point}" for point in namespaces.mounts()),
+        *(f"mount {point}" for point in _mounts()),
         *(f"network link {name}" for name in sorted(network.links())),
         *(f"route {line}" for line in _naming_the_lab(run("ip", "route"))),
         *(f"packet filter rule {line}" for line in _naming_the_lab(run("iptables-save"))),
@@ -23,12 +23,19 @@ def leftovers() -> list[str]:
     ]
 
 
+def _mounts() -> list[str]:
+    """Return what is mounted below the lab's folders; a node's own mounts are not seen by the host."""
+    points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    return [point for point in points if f"{point}/".startswith((f"{paths.STATE}/", f"{paths.DATA}/"))]
+
+
 def _naming_the_lab(text: str) -> list[str]:
     return [line for line in text.splitlines() if any(address in line for address in _ADDRESSES)]
 
 
 def _command(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except FileNotFoundError:
         return "(ended)"
+    return words[:100]

@@ -30,7 +30,7 @@ from lab.progress import say, step
 from lab.rootfs import RootfsError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
-_out = Console(highlight=False)
+_out = Console(highlight=False, soft_wrap=True)
 
 
 @app.command()

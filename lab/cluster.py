@@ -87,8 +87,9 @@ def kubectl(*arguments: str, stdin: str | None = None) -> str:
 
 
 def built_images() -> list[Path]:
-    """Return the archives of the project's own images that are built."""
-    return list(images.archives().values())
+    """Return the archives of the project's own images as they were built last."""
+    links = (paths.cache() / "images" / f"{name}.tar" for name in images.IMAGES)
+    return [link.resolve() for link in links if link.exists()]
 
 
 def _down() -> None:
@@ -96,12 +97,11 @@ def _down() -> None:
     with step("processes: ended"):
         cgroups.kill_all()
     with step("namespaces, network, cgroups and files: removed"):
-        namespaces.release_all()
         network.remove()
         cgroups.remove()
         tunables.restore()
-        for folder in (paths.DATA, paths.STATE):
-            shutil.rmtree(folder, ignore_errors=True)
+        # A hundred thousand files: `rm` is several times faster than Python.
+        run("rm", "--recursive", "--force", "--one-file-system", str(paths.DATA), str(paths.STATE))
     if left := checks.leftovers():
         raise LabError("the lab is down, but this remains:\n" + "\n".join(left))
 

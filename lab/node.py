@@ -17,13 +17,12 @@ CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
 
 
 def create(node: Node, nodes: Sequence[Node]) -> None:
-    """Make a node's namespaces and cable, unless they are there."""
-    if namespaces.create(node):
-        network.connect(node, namespaces.network(node))
-        network.batch(*network.node_commands(node, nodes), prefix=namespaces.enter_network(node))
-        # Written from inside: each network namespace has switches of its own.
-        forward = "echo 1 > /proc/sys/net/ipv4/ip_forward"
-        run(*namespaces.enter_network(node), "sh", "-c", forward)
+    """Make a node's namespaces, its cable, addresses and routes, where they are not there."""
+    namespaces.create(node)
+    network.connect(node, namespaces.network(node))
+    network.batch(*network.node_commands(node, nodes), prefix=namespaces.enter_network(node))
+    # Written from inside: each network namespace has switches of its own.
+    run(*namespaces.enter_network(node), "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
 
 
 def start_agents(node: Node, plane: ControlPlane) -> None:

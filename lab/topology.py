@@ -57,7 +57,7 @@ class Node:
 
     @property
     def state(self) -> Path:
-        """The folder of its configuration, keys and namespaces."""
+        """The folder of its configuration and keys."""
         return paths.STATE / "nodes" / self.name
 
     @property
