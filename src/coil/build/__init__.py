@@ -2,7 +2,7 @@
 
 | modules | what for |
 |---|---|
-| `controller`, `accounting`, `restapi`, `loginset`, `nodeset`, `token` | the objects of one kind; start here |
+| `controller`, `accounting`, `restapi`, `loginset`, `nodeset`, `token` | objects of one kind; start here |
 | `slurmconf`, `nodeconf` | text of slurm.conf, argument of slurmd |
 | `worker`, `pods`, `service`, `metadata`, `core`, `scripts` | parts of objects |
 | `merge`, `typed`, `quantity` | a user's containers and pod specs over the built ones |
