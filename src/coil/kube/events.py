@@ -86,14 +86,22 @@ class Events:
 
     async def run(self) -> None:
         """Send what was noted, until cancelled."""
+        clock = asyncio.get_running_loop().time
+        sweep = clock() + SWEEP
         while True:
-            try:
-                async with asyncio.timeout(SWEEP):
-                    await self._news.wait()
-            except TimeoutError:
-                await self._write_series()
-            self._news.clear()
+            await self._wait(until=sweep)
             await self.flush()
+            if clock() >= sweep:
+                await self._write_series()
+                sweep = clock() + SWEEP
+
+    async def _wait(self, until: float) -> None:
+        try:
+            async with asyncio.timeout_at(until):
+                await self._news.wait()
+        except TimeoutError:
+            return
+        self._news.clear()
 
     async def flush(self) -> None:
         """Send all Event objects noted so far; call it once more when the process ends."""
