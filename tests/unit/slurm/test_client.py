@@ -211,9 +211,9 @@ async def test_a_broken_connection_is_unreachable(cause: Exception) -> None:
 @pytest.mark.parametrize(
     ("call", "seconds"),
     [
-        (lambda client: client.nodes(), 30),
+        (lambda client: client.nodes(), 50),
         (lambda client: client.delete_node("n"), 15),
-        (lambda client: client.drain(["a", "b"], "r"), 30),
+        (lambda client: client.drain(["a", "b"], "r"), 50),
     ],
 )
 async def test_every_call_has_a_deadline(
