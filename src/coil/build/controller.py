@@ -50,7 +50,12 @@ def selector(controller: Controller) -> dict[str, str]:
 
 
 def service(controller: Controller) -> JsonObject | None:
-    """The Service for clients, which follows the active slurmctld."""
+    """The Service for clients, which follows the active slurmctld.
+
+    It leads to the active pod before the kubelet has seen it ready: slurmctld answers a second after its
+    start, but a startup probe that failed once is repeated only after its period. Without an endpoint
+    clients are refused as well, so nothing is lost while the daemon does not listen yet.
+    """
     if controller.spec.external:
         return None
     wanted = controller.spec.service
@@ -61,7 +66,8 @@ def service(controller: Controller) -> JsonObject | None:
         wanted.metadata.annotations,
     )
     active = {**selector(controller), keys.LABEL_ACTIVE: "true"}
-    return services.service(meta, wanted, keys.SLURMCTLD, keys.PORT_SLURMCTLD, active)
+    manifest = services.service(meta, wanted, keys.SLURMCTLD, keys.PORT_SLURMCTLD, active)
+    return manifest | {"spec": {"publishNotReadyAddresses": True, **manifest["spec"]}}
 
 
 def internal_service(controller: Controller) -> JsonObject | None:
