@@ -152,9 +152,10 @@ def _build_one(image: Image, archive: Path, report: Callable[[str], None]) -> No
         made = Path(folder) / "image.tar"
         _buildah("push", image.reference, f"docker-archive:{made}:{image.reference}")
         made.rename(archive)
-    for old in archive.parent.glob(f"{image.name}-*.tar"):
-        if old != archive:
-            old.unlink()
+    # The one before stays: somebody may be reading it.
+    made_before = sorted(archive.parent.glob(f"{image.name}-*.tar"), key=lambda path: path.stat().st_mtime)
+    for old in made_before[:-2]:
+        old.unlink()
     report(
         f"    {image.reference}: {archive.stat().st_size / 1e6:.0f} MB, built in {built - began:.0f} s, "
         f"archived in {time.monotonic() - built:.0f} s"

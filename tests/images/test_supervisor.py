@@ -81,13 +81,13 @@ class Init:
         return self._log.read_text()
 
     def until(self, text: str, times: int = 1) -> None:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while self.output().count(text) < times:
             assert time.monotonic() < deadline, f"not seen: {text!r}\n{self.output()}"
             time.sleep(0.02)
 
     def ends(self) -> int:
-        return self.process.wait(10)
+        return self.process.wait(30)
 
 
 class Launch(Protocol):

@@ -57,7 +57,7 @@ class Container:
     ) -> None:
         """Prepare a container of `image`; volumes and files are added before it is entered."""
         self._archive = images.build([image])[image]
-        self._config = image_config(image)
+        self._config = _config(self._archive)
         self._arguments = arguments
         self._user = user
         self._environ = dict(environ or {})
@@ -172,7 +172,11 @@ def write(path: Path, content: bytes, owner: int = 0, mode: int = 0o644) -> None
 
 def image_config(image: str) -> dict[str, Any]:
     """Return the configuration that an image carries (user, entry point, ports)."""
-    with tarfile.open(images.build([image])[image]) as archive:
+    return _config(images.build([image])[image])
+
+
+def _config(path: Path) -> dict[str, Any]:
+    with tarfile.open(path) as archive:
         manifest = json.loads(_read(archive, "manifest.json"))[0]
         return json.loads(_read(archive, manifest["Config"]))["config"]
 

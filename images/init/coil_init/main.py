@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 from . import prepare
+from .processes import log
 from .programs import SLURM_ID, Program, Situation, programs
-from .supervisor import Supervisor, log
+from .supervisor import Supervisor
 
 DEFAULT_STOP_TIMEOUT_S = 25
 """Below the 30 s that a pod has by default. STOP_TIMEOUT should follow the pod's grace period."""

@@ -2,44 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import selectors
 import signal
-import socket
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from .notify import NotifySocket
+from .processes import FORWARDED, STOPPING, exit_code, kill, log, may_be_daemon, signal_pipe, spawn
 from .programs import Program
 
-FORWARDED = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 HELPER_STOP_S = 5.0
 """How long a helper may take to end once the daemon has ended."""
-WAIT_S = 20.0
-"""How long a daemon's start waits for its configuration server; well below the startup probe's minute."""
 _STEADY_S = 60.0
 _LONGEST_DELAY_S = 60.0
-
-
-def log(text: str) -> None:
-    """Write one line to standard error."""
-    sys.stderr.write(f"coil-init: {text}\n")
-    sys.stderr.flush()
 
 
 def restart_delay(failures: int) -> float:
     """Seconds to wait before a helper's start number `failures` + 1: 1, 2, 4 ... 60."""
     return min(_LONGEST_DELAY_S, 2.0 ** min(failures - 1, 10))
-
-
-def exit_code(status: int) -> int:
-    """Exit code of a wait status, as a shell gives it: 128 + signal for a killed process."""
-    code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else 128 - code
 
 
 @dataclass
@@ -70,7 +52,7 @@ class Supervisor:
         owner = next((p.owner for p in programs if p.notify and p.owner is not None), os.geteuid())
         self._notify = NotifySocket(owner, owner)
         self._selector.register(self._notify.socket, selectors.EVENT_READ, self._notified)
-        self._signals = _signal_pipe()
+        self._signals = signal_pipe()
         self._selector.register(self._signals, selectors.EVENT_READ, self._signalled)
 
     def run(self) -> int:
@@ -95,7 +77,7 @@ class Supervisor:
         environ = dict(os.environ)
         if program.notify:
             environ["NOTIFY_SOCKET"] = self._notify.path
-        running.pid = _spawn(program, environ)
+        running.pid = spawn(program, environ)
         running.started, running.restart_at = time.monotonic(), None
 
     # --- what happens -------------------------------------------------------------------------------
@@ -105,14 +87,14 @@ class Supervisor:
             running = next((r for r in self._all if r.program.notify), None)
             if running is None or pid is None or pid in (running.pid, 0):
                 continue
-            if sender not in (pid, running.pid) or not _may_be_daemon(pid):
+            if sender not in (pid, running.pid) or not may_be_daemon(pid):
                 log(f"ignored: process {sender} named {pid} as main process")
                 continue
             log(f"{running.program.name}: main process is now {pid}")
             running.pid = pid
             self._watch_stranger(running)
             if self._stopping and self._stopping[0] is running:
-                _kill(pid, signal.SIGTERM)
+                kill(pid, signal.SIGTERM)
 
     def _watch_stranger(self, running: _Running) -> None:
         """Watch a main process that is not our child.
@@ -136,8 +118,8 @@ class Supervisor:
     def _signalled(self) -> None:
         for number in os.read(self._signals, 64):
             if number in FORWARDED:
-                _kill(self._all[0].pid, signal.Signals(number))
-            elif number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+                kill(self._all[0].pid, signal.Signals(number))
+            elif number in STOPPING:
                 self._asked_to_stop(signal.Signals(number))
 
     def _asked_to_stop(self, number: signal.Signals) -> None:
@@ -195,7 +177,7 @@ class Supervisor:
             return
         first = self._stopping[0] is self._all[0]
         self._kill_at = time.monotonic() + (self._stop_timeout if first else HELPER_STOP_S)
-        _kill(self._stopping[0].pid, signal.SIGTERM)
+        kill(self._stopping[0].pid, signal.SIGTERM)
 
     def _tick(self) -> None:
         now = time.monotonic()
@@ -205,7 +187,7 @@ class Supervisor:
                     self._start(running)
         elif self._stopping and self._kill_at is not None and self._kill_at <= now:
             log(f"{self._stopping[0].program.name} does not end: killing it")
-            _kill(self._stopping[0].pid, signal.SIGKILL)
+            kill(self._stopping[0].pid, signal.SIGKILL)
             self._kill_at = now + HELPER_STOP_S
 
     def _wait_s(self) -> float | None:
@@ -215,83 +197,6 @@ class Supervisor:
         else:
             times = [] if self._kill_at is None else [self._kill_at]
         return max(0.0, min(times) - time.monotonic()) if times else None
-
-
-def _may_be_daemon(pid: int) -> bool:
-    """Tell whether a process is alive and neither this one nor one above it."""
-    if not Path(f"/proc/{pid}").exists():
-        return False
-    above = os.getpid()
-    while above > 0:
-        if above == pid:
-            return False
-        above = _parent(above)
-    return True
-
-
-def _parent(pid: int) -> int:
-    stat = Path(f"/proc/{pid}/stat").read_text()
-    return int(stat.rpartition(")")[2].split()[1])
-
-
-def _signal_pipe() -> int:
-    """Let signals arrive as bytes in a pipe and return its reading end."""
-    reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-    signal.set_wakeup_fd(writing)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGCHLD, *FORWARDED):
-        signal.signal(number, lambda _number, _frame: None)
-    return reading
-
-
-def _spawn(program: Program, environ: dict[str, str]) -> int:
-    pid = os.fork()
-    if pid:
-        return pid
-    argv = [word.text for word in program.words]
-    try:
-        signal.set_wakeup_fd(-1)
-        # Python ignores the first two; a daemon must find them as any program does.
-        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGQUIT, *FORWARDED):
-            signal.signal(number, signal.SIG_DFL)
-        signal.signal(signal.SIGTERM, lambda _number, _frame: os._exit(0))
-        os.setsid()
-        if program.wait_for:
-            _wait_for(*program.wait_for)
-        if program.owner is not None:
-            os.setgroups([])
-            os.setgid(program.owner)
-            os.setuid(program.owner)
-        os.execvpe(argv[0], argv, environ)  # noqa: S606 - no shell on purpose
-    except BaseException as error:  # noqa: BLE001 - the child must never run on as a second init
-        log(f"cannot start {argv[0]}: {error}")
-    os._exit(127)
-
-
-def _wait_for(host: str, port: int) -> None:
-    """Wait until something accepts connections at an address, for WAIT_S at most."""
-    began = time.monotonic()
-    told = False
-    while time.monotonic() - began < WAIT_S:
-        try:
-            # bytes, because text would need the IDNA codec, which a minimal Python lacks.
-            for family, kind, protocol, _, address in socket.getaddrinfo(
-                host.encode(), port, type=socket.SOCK_STREAM
-            ):
-                with socket.socket(family, kind, protocol) as probe:
-                    probe.settimeout(2.0)
-                    probe.connect(address)
-                    return
-        except OSError as error:
-            if not told:
-                log(f"waiting for {host}:{port} ({error})")
-                told = True
-            time.sleep(0.2)
-
-
-def _kill(pid: int, number: signal.Signals) -> None:
-    if pid > 0:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)
 
 
 def _quote(word: str) -> str:

@@ -8,8 +8,9 @@ import pytest
 
 from images.init.coil_init.notify import parse_mainpid
 from images.init.coil_init.prepare import PAM_DEFAULTS, is_mounted, with_pam_adopt
+from images.init.coil_init.processes import exit_code
 from images.init.coil_init.programs import Program, Situation, conf_server, programs
-from images.init.coil_init.supervisor import exit_code, restart_delay
+from images.init.coil_init.supervisor import restart_delay
 
 SSSD = ("/etc/sssd/sssd.conf", "/usr/sbin/sssd")
 
