@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,7 +90,7 @@ COMPONENTS: Mapping[str, Component] = {
 }
 
 # What a cluster, its tests and the charts need; kwok is for clusters of simulated nodes only.
-DEFAULT = ("etcd", "kubernetes", "coredns", "pause", "helm")
+DEFAULT = ("pause", "etcd", "kubernetes", "coredns", "helm")
 
 
 def binary(name: str) -> Path:
@@ -113,13 +114,17 @@ def ensure(*names: str) -> None:
     Raises:
         LabError: Go is missing or the build failed.
     """
-    for name in names:
-        component = COMPONENTS[name]
-        if component.built:
-            continue
-        with _only_one(component):
-            if not component.built:
-                _build(component)
+    missing = [component for name in names if not (component := COMPONENTS[name]).built]
+    if missing and shutil.which("go") is None:
+        raise LabError("Go is not on PATH: install Go 1.26 or newer to build Kubernetes from its modules")
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        # The network fetches the next module while the processors compile the one before.
+        downloads = [pool.submit(_download, component) for component in missing]
+        for component, download in zip(missing, downloads, strict=True):
+            download.result()
+            with _only_one(component):
+                if not component.built:
+                    _build(component)
 
 
 @contextmanager
@@ -134,9 +139,17 @@ def _only_one(component: Component) -> Generator[None]:
         yield
 
 
+def _download(component: Component) -> None:
+    """Fetch the sources that a build needs; what fails here is reported by the build."""
+    command = ["go", "list", "-deps", "-f", "", *component.programs.values()]
+    subprocess.run(command, cwd=component.module, env=_environment(), capture_output=True, check=False)
+
+
+def _environment() -> dict[str, str]:
+    return os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false"}
+
+
 def _build(component: Component) -> None:
-    if shutil.which("go") is None:
-        raise LabError("Go is not on PATH: install Go 1.26 or newer to build Kubernetes from its modules")
     say(f"{component.name}: building {', '.join(component.programs)}")
     with (
         step(f"{component.name}: built"),
@@ -158,7 +171,7 @@ def _go_build(component: Component, output: Path) -> None:
     process = subprocess.Popen(
         [*command, *component.programs.values()],
         cwd=component.module,
-        env=os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false"},
+        env=_environment(),
         stderr=subprocess.PIPE,
         text=True,
     )
