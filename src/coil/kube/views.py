@@ -162,7 +162,7 @@ class PodView(View, frozen=True, kw_only=True):
             return ""
         for term in affinity.required.node_selector_terms:
             for part in term.match_fields:
-                if part.key == "metadata.name" and len(part.values) == 1:
+                if part.key == "metadata.name" and part.operator == "In" and len(part.values) == 1:
                     return part.values[0]
         return ""
 
