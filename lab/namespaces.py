@@ -35,16 +35,19 @@ exec sleep infinity
 """
 
 
+def exist(node: Node) -> bool:
+    """Tell whether a node's namespaces can be entered."""
+    return daemons.process(_holder(node)) is not None
+
+
 def create(node: Node) -> None:
-    """Make a node's namespaces, unless they are there.
+    """Make a node's namespaces anew.
 
     Whatever still runs in namespaces of a holder that is gone is ended: it could not be entered any more.
 
     Raises:
         LabError: the set-up failed.
     """
-    if daemons.process(_holder(node)):
-        return
     cgroups.kill_all(node.name)
     for folder in (node.data, node.state, VOLUMES):
         folder.mkdir(parents=True, exist_ok=True)

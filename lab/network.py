@@ -40,6 +40,12 @@ def connect(node: Node, namespace: Path) -> None:
     )
 
 
+def disconnect(node: Node) -> None:
+    """Remove a node's cable, if it is there."""
+    if node.link in links():
+        run("ip", "link", "delete", node.link)
+
+
 def host_routes(nodes: Sequence[Node]) -> list[str]:
     """Return the `ip` commands by which the host reaches pods and Services."""
     commands = [f"route replace {node.pod_range} via {node.address} dev {BRIDGE}" for node in nodes]

@@ -18,7 +18,10 @@ CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
 
 def create(node: Node, nodes: Sequence[Node]) -> None:
     """Make a node's namespaces, its cable, addresses and routes, where they are not there."""
-    namespaces.create(node)
+    if not namespaces.exist(node):
+        # The kernel removes the cable of a node that lost its namespaces, but in its own time.
+        network.disconnect(node)
+        namespaces.create(node)
     network.connect(node, namespaces.network(node))
     network.batch(*network.node_commands(node, nodes), prefix=namespaces.enter_network(node))
     # Written from inside: each network namespace has switches of its own.

@@ -4,13 +4,14 @@ Takes the running lab down and starts it anew: `COIL_LAB_CYCLE=1 pytest tests/la
 beside others who use the lab.
 """
 
+import json
 import os
 import time
 from pathlib import Path
 
 import pytest
 
-from lab import cgroups, checks, cluster, daemons, node, topology
+from lab import baseimages, cgroups, checks, cluster, daemons, node, topology
 from lab.processes import run
 
 pytestmark = [
@@ -81,6 +82,31 @@ def test_up_repairs_what_died() -> None:
 
     assert all(daemons.process(name) for name in daemons.known())
     assert _ready_nodes() == topology.DEFAULT_NODES
+
+
+def test_a_node_that_lost_power_comes_back() -> None:
+    cluster.up()
+    worker = topology.nodes(topology.DEFAULT_NODES)[1]
+    cgroups.kill_all(worker.name)
+
+    cluster.up()
+
+    assert _ready_nodes() == topology.DEFAULT_NODES
+    where = json.dumps({"spec": {"nodeName": worker.name}})
+    command = (
+        "--image",
+        baseimages.BUSYBOX,
+        "--restart=Never",
+        "--command",
+        "--",
+        "nslookup",
+        "kubernetes.default.svc.cluster.local",
+    )
+    cluster.kubectl("run", "after-power-loss", f"--overrides={where}", *command)
+    cluster.kubectl(
+        "wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/after-power-loss", "--timeout=60s"
+    )
+    cluster.kubectl("delete", "pod", "after-power-loss")
 
 
 @pytest.mark.parametrize("point", ["start_agents", "write_credentials"])
