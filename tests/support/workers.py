@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from coil.api import keys
 from coil.api.nodeset import NodeSet
@@ -13,6 +14,19 @@ from coil.kinds.nodeset.snapshot import Known, Snapshot, Unknown, Worker
 from coil.kube.views import NodeView, PodView
 from coil.slurm.view import ClusterView, index_jobs
 from coil.slurm.wire import SlurmJob, SlurmNode
+
+__all__ = [
+    "NOW",
+    "host",
+    "job",
+    "nodeset",
+    "pod",
+    "record",
+    "replace",
+    "snapshot",
+    "view",
+    "workers",
+]
 
 NOW = times.seconds("2026-03-01T12:00:00Z")
 LONG_AGO = "2026-03-01T10:00:00Z"

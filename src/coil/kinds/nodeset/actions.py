@@ -50,7 +50,7 @@ class PatchPod(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     uid: str
     resource_version: str
-    """Version the change was planned on: while the cache shows it, it does not show the change."""
+    """Only if the pod is still exactly as seen: a cordon that a user sets meanwhile must not become ours."""
     labels: Mapping[str, str | None] = {}
     annotations: Mapping[str, str | None] = {}
 
@@ -61,6 +61,7 @@ class PatchConditions(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     uid: str
     resource_version: str
+    """Version the change was planned on: while the cache shows it, it does not show the change."""
     wanted: tuple[ConditionView, ...] = ()
     removed: tuple[str, ...] = ()
 

@@ -49,8 +49,9 @@ def plan_drains(snapshot: Snapshot, condemned: Mapping[str, Cause]) -> list[Slur
                 drains.append((worker.slurm_name, reason))
         elif _may_undrain(worker, record):
             undrains.append(worker.slurm_name)
+    # What returns to service goes first: never more is drained at a time than planned.
     undrain = [Undrain(nodes=tuple(undrains))] if undrains else []
-    return [*_bundled(drains), *undrain]
+    return [*undrain, *_bundled(drains)]
 
 
 def cordon_marks(worker: Worker, cause: Cause | None) -> dict[str, str | None]:

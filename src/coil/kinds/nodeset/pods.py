@@ -87,8 +87,8 @@ class Pods:
         self._record(self._nodeset, "Normal", "SuccessfulDelete", "Delete", note, related)
 
     async def patch(self, action: PatchPod) -> None:
-        """Change labels and annotations."""
-        metadata: JsonObject = {"uid": action.uid}
+        """Change labels and annotations, unless somebody else changed the pod since it was looked at."""
+        metadata: JsonObject = {"uid": action.uid, "resourceVersion": action.resource_version}
         for name, values in (("labels", action.labels), ("annotations", action.annotations)):
             if values:
                 metadata[name] = values

@@ -1,0 +1,496 @@
+"""A small Kubernetes and Slurm in memory, and an operator process that plans with stale caches.
+
+`World` is the truth: pods, Kubernetes nodes, Slurm records and jobs, with the rules of both systems that
+the plans rely on. `Operator` sees it through a pod cache and a view of Slurm that lag behind, acts through
+requests that may fail, and may die at any request. Every write of the operator is judged against the truth
+at that very moment; a write that breaks an invariant raises `Harm`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from coil.api import keys
+from coil.api.nodeset import NodeSet
+from coil.kinds.nodeset.actions import (
+    Action,
+    CreatePod,
+    DeletePod,
+    Drain,
+    PatchConditions,
+    PatchPod,
+    Resume,
+    SetComment,
+    Undrain,
+)
+from coil.kinds.nodeset.drain import POD_TERMINATING, Cause
+from coil.kinds.nodeset.joining import join
+from coil.kinds.nodeset.memory import Memory
+from coil.kinds.nodeset.plan import Plan, make_plan
+from coil.kinds.nodeset.rollout import scaled
+from coil.kinds.nodeset.snapshot import Fault, Known, Snapshot
+from coil.kinds.nodeset.times import text
+from coil.kinds.nodeset.watches import observe_pod
+from coil.kube.store import Change, ChangeKind
+from coil.kube.views import ConditionView, NodeView, PodView
+from coil.slurm.view import ClusterView, index_jobs
+from coil.slurm.wire import Number, SlurmNode
+from coil.support.objects import ObjectKey
+from tests.support import workers as build
+
+KEY = ObjectKey(build.NAMESPACE, "gpu")
+
+
+class Harm(AssertionError):  # noqa: N818 -- what is found, not what went wrong in the program
+    """The operator broke an invariant."""
+
+
+class Crash(Exception):  # noqa: N818 -- an event, not an error
+    """The operator's process dies before its next request."""
+
+
+@dataclass
+class Pod:
+    """The truth about one pod."""
+
+    name: str
+    uid: str
+    revision: str
+    created: float
+    labels: dict[str, str]
+    annotations: dict[str, str] = field(default_factory=dict)
+    conditions: dict[str, ConditionView] = field(default_factory=dict)
+    version: int = 1
+    node: str = ""
+    phase: str = "Pending"
+    waiting: str | None = None
+    ready: bool = False
+    ready_since: float = 0.0
+    ran: bool = False
+    terminating: bool = False
+    users_cordon: bool = False
+    gone: bool = False
+
+    @property
+    def running(self) -> bool:
+        """Slurmd runs in it."""
+        return self.phase == "Running" and not self.gone
+
+    @property
+    def healthy(self) -> bool:
+        """As the specification says."""
+        return self.phase == "Running" and self.ready and not self.terminating
+
+
+@dataclass
+class Record:
+    """The truth about one Slurm node."""
+
+    base: str = "IDLE"
+    drain: bool = False
+    silent: bool = False
+    reason: str = ""
+    reason_at: float = 0.0
+    comment: str = ""
+    foreign: str = ""
+    """Reason with which somebody else took the node out of service; empty when nobody did."""
+
+
+class World:
+    """Kubernetes and Slurm."""
+
+    def __init__(self, replicas: int, limit: int, revision: str) -> None:
+        self.clock = build.NOW
+        self.replicas = replicas
+        self.limit = limit
+        self.revision = revision
+        self.broken = set[str]()
+        self.fault = False
+        self.pods: dict[str, Pod] = {}
+        self.cordoned = set[str]()
+        self.hosts = [f"kn-{number}" for number in range(12)]
+        self.records: dict[str, Record] = {"other-0": Record()}
+        self.jobs: dict[int, str] = {}
+        self.slurm_up = True
+        self.doubts: tuple[str, ...] = ()
+        self.counter = 0
+        self.killed_by_others = 0
+
+    def number(self) -> int:
+        """A new number."""
+        self.counter += 1
+        return self.counter
+
+    def nodeset(self) -> NodeSet:
+        """The NodeSet as users want it now."""
+        strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": self.limit}}
+        return build.nodeset(replicas=self.replicas, updateStrategy=strategy)
+
+    def touch(self, pod: Pod) -> None:
+        """The pod has another version now."""
+        pod.version = self.number()
+
+    def busy(self, name: str) -> bool:
+        """A job is on that Slurm node."""
+        return name in self.jobs.values()
+
+    def start_job(self, which: int = 0) -> None:
+        """Slurm starts a job on one of the nodes that take work; `which` counts through them."""
+        names = [name for name in sorted(self.records) if name in self.pods and self._takes_work(name)]
+        if self.slurm_up and names:
+            self.jobs[self.number()] = names[which % len(names)]
+
+    def _takes_work(self, name: str) -> bool:
+        record = self.records[name]
+        return self.pods[name].running and record.base == "IDLE" and not record.drain
+
+    def drop_jobs(self, name: str) -> None:
+        """Slurm ends the jobs of a node that is down."""
+        self.jobs = {number: node for number, node in self.jobs.items() if node != name}
+
+    def stop_daemon(self, pod: Pod) -> None:
+        """The pod's containers end; the Slurm node is down and its jobs are over."""
+        if (record := self.records.get(pod.name)) is not None and pod.ran:
+            self.set_down(record, POD_TERMINATING)
+            self.drop_jobs(pod.name)
+
+    def set_down(self, record: Record, reason: str) -> None:
+        """A worker's own good-bye replaces any reason, like a human's `scontrol update` would."""
+        record.base, record.reason, record.reason_at, record.foreign = "DOWN", reason, self.clock, ""
+
+    def slurm_node(self, name: str) -> SlurmNode:
+        """The record as slurmrestd shows it."""
+        record = self.records[name]
+        base = "ALLOCATED" if record.base == "IDLE" and self.busy(name) else record.base
+        flags = {"DRAIN"} if record.drain else set[str]()
+        flags |= {"NOT_RESPONDING"} if record.silent else set()
+        return SlurmNode(
+            name=name,
+            state=frozenset({base, *flags}),
+            reason=record.reason,
+            reason_changed_at=Number(set=True, number=int(record.reason_at)),
+            comment=record.comment,
+        )
+
+    def view(self) -> ClusterView | None:
+        """What Slurm answers now; None when it does not."""
+        if not self.slurm_up:
+            return None
+        jobs = index_jobs(build.job(number, node, start=build.NOW) for number, node in self.jobs.items())
+        return ClusterView(
+            nodes={name: self.slurm_node(name) for name in self.records},
+            jobs_by_node=jobs.by_node,
+            deadlines=jobs.deadlines,
+            observed_at=self.clock,
+            node_doubts=self.doubts,
+        )
+
+    def pod_view(self, pod: Pod) -> PodView:
+        """The pod as the API server shows it."""
+        view = build.pod(
+            int(pod.name.rsplit("-", 1)[1]),
+            phase=pod.phase,
+            ready=pod.ready,
+            ready_since=text(pod.ready_since),
+            created=text(pod.created),
+            node=pod.node,
+            revision=pod.revision,
+            terminating=pod.terminating,
+            waiting=pod.waiting,
+            annotations=pod.annotations,
+            labels=pod.labels,
+            uid=pod.uid,
+            version=str(pod.version),
+        )
+        status = view.status
+        conditions = (*status.conditions, *pod.conditions.values())
+        return build.replace(view, status=build.replace(status, conditions=conditions))
+
+    def host_view(self, name: str) -> NodeView:
+        """The Kubernetes node as the API server shows it."""
+        return build.host(name, cordoned=name in self.cordoned)
+
+    def unavailable(self) -> int:
+        """Workers that are missing from service as Kubernetes sees it."""
+        return max(self.replicas - sum(pod.healthy for pod in self.pods.values()), 0)
+
+    def out_for_update(self) -> set[str]:
+        """Healthy workers that the operator drained for an update."""
+        return {
+            pod.name
+            for pod in self.pods.values()
+            if pod.healthy
+            and pod.annotations.get(keys.ANNOTATION_POD_CORDON_CAUSE) == Cause.UPDATE.value
+            and (record := self.records.get(pod.name)) is not None
+            and record.drain
+        }
+
+
+class Operator:
+    """One process of the operator."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.restart()
+
+    def restart(self) -> None:
+        """A new process: it remembers nothing and lists everything before it works."""
+        world = self.world
+        self.memory = Memory(lambda: world.clock)
+        self.cache: dict[str, PodView] = {n: world.pod_view(p) for n, p in world.pods.items()}
+        self.view = world.view()
+        self.in_step = True
+        """Nothing but the operator changed pods since the cache showed them all."""
+
+    def see_pod(self, name: str) -> None:
+        """The watch delivers the newest state of one pod."""
+        old, pod = self.cache.get(name), self.world.pods.get(name)
+        new = None if pod is None else self.world.pod_view(pod)
+        if old is not None and new is not None and old.metadata.uid != new.metadata.uid:
+            self._deliver(Change(ChangeKind.DELETED, old, None))
+            old = None
+        if old == new:
+            return
+        kind = ChangeKind.MODIFIED
+        if old is None or new is None:
+            kind = ChangeKind.ADDED if old is None else ChangeKind.DELETED
+        self._deliver(Change(kind, old, new))
+
+    def see_all(self) -> None:
+        """The watch catches up."""
+        for name in {*self.cache, *self.world.pods}:
+            self.see_pod(name)
+        self.in_step = True
+
+    def poll(self) -> None:
+        """The poller reads Slurm; when it gets no answer the last view counts no more."""
+        self.view = self.world.view()
+
+    def _deliver(self, change: Change[PodView]) -> None:
+        if change.new is None:
+            self.cache.pop(change.latest.metadata.name)
+        else:
+            self.cache[change.new.metadata.name] = change.new
+        observe_pod(self.memory.expectations, KEY, change)
+
+    def snapshot(self, view: ClusterView | None, *, fresh: bool) -> Snapshot:
+        """What the process knows."""
+        world = self.world
+        slurm = build.SILENT
+        if view is not None:
+            doubt = "; ".join(view.node_doubts)
+            slurm = Known(observed_at=view.observed_at, fresh=fresh, node_count=len(view.nodes), doubt=doubt)
+        return Snapshot(
+            nodeset=world.nodeset(),
+            revision=world.revision,
+            workers=join(self.cache.values(), world.host_view, view),
+            slurm=slurm,
+            settled=self.memory.settled(KEY, self.cache.values()),
+            fault=Fault(reason="ControllerNotFound", message="none") if world.fault else None,
+        )
+
+    def decide(self) -> Plan:
+        """Plan, asking Slurm when the plan wants it."""
+        plan = make_plan(self.snapshot(self.view, fresh=False), self.world.clock)
+        if plan.ask_slurm:
+            self.poll()
+            plan = make_plan(self.snapshot(self.view, fresh=True), self.world.clock)
+        if plan.ask_slurm:
+            raise Harm("a plan from a fresh view asks Slurm again")
+        return plan
+
+    def run_pass(self, faults: Iterator[str]) -> Plan:
+        """Plan and act. `faults` says for each request what happens: ok, fail, crash, or job and then ok."""
+        plan = self.decide()
+        before = self.world.out_for_update()
+        in_step = self.in_step
+        deletions = [action for action in plan.actions if isinstance(action, DeletePod)]
+        creations = [action for action in plan.actions if isinstance(action, CreatePod)]
+        if deletions:
+            keys_ = [ObjectKey(KEY.namespace, action.name) for action in deletions]
+            self.memory.expectations.expect_deletions(KEY, keys_)
+        if creations:
+            self.memory.expectations.expect_creations(KEY, len(creations))
+        hands = Hands(self, in_step=in_step)
+        try:
+            for action in plan.actions:
+                hands.do(action, next(faults))
+        except Crash:
+            self.restart()
+            return plan
+        for action in deletions:
+            if action.uid not in hands.deleted:
+                key = ObjectKey(KEY.namespace, action.name)
+                self.memory.expectations.deletion_observed(KEY, key)
+        self.memory.expectations.creation_observed(KEY, len(creations) - hands.created)
+        self._judge_update(before, in_step=in_step)
+        return plan
+
+    def _judge_update(self, before: set[str], *, in_step: bool) -> None:
+        """I4: the pass took no worker out of service beyond the limit."""
+        world, after = self.world, self.world.out_for_update()
+        limit = scaled(world.limit, world.replicas)
+        if in_step and len(after) > len(before) and world.unavailable() + len(after) > limit:
+            raise Harm(
+                f"I4: {sorted(after)} are drained for the update while {world.unavailable()} of"
+                f" {world.replicas} are unavailable; at most {limit} may be out"
+            )
+
+
+class Hands:
+    """Carries out the actions of one pass against the world, and judges each."""
+
+    def __init__(self, operator: Operator, *, in_step: bool) -> None:
+        self.operator = operator
+        self.world = operator.world
+        self.in_step = in_step
+        self.deleted = set[str]()
+        self.created = 0
+        self._stopped = set[type]()
+        self._versions: dict[str, str] = {}
+
+    def do(self, action: Action, fault: str) -> None:
+        """One request."""
+        if fault == "crash":
+            raise Crash
+        if fault == "job":
+            self.world.start_job(self.world.counter)
+        if type(action) in self._stopped:
+            return
+        if fault == "fail":
+            self._stopped.add(type(action))
+            return
+        match action:
+            case CreatePod():
+                self._create(action)
+            case DeletePod():
+                self._delete(action)
+            case PatchPod():
+                self._patch(action)
+            case PatchConditions():
+                self._conditions(action)
+            case _:
+                if not self.world.slurm_up:
+                    self._stopped.add(type(action))
+                    return
+                self._slurm(action)
+
+    def _create(self, action: CreatePod) -> None:
+        world = self.world
+        if world.fault:
+            raise Harm("a pod was made although none can be built")
+        if action.name in world.pods:
+            self._stopped.add(CreatePod)
+            return
+        world.pods[action.name] = Pod(
+            name=action.name,
+            uid=f"uid-{world.number()}",
+            revision=world.revision,
+            created=world.clock,
+            labels={},
+        )
+        self.created += 1
+
+    def _delete(self, action: DeletePod) -> None:
+        world, pod = self.world, self.world.pods.get(action.name)
+        stale = pod is not None and action.resource_version not in (None, str(pod.version))
+        if pod is None or pod.uid != action.uid or stale:
+            return
+        self.deleted.add(pod.uid)
+        if pod.terminating:
+            return
+        self._judge_deletion(pod)
+        if action.cause is Cause.UPDATE and pod.healthy and self.in_step:
+            limit = scaled(world.limit, world.replicas)
+            if world.unavailable() + 1 > limit and len(world.pods) <= world.replicas:
+                raise Harm(
+                    f"I4: {pod.name} was deleted for the update, {world.unavailable()} were out already"
+                )
+        pod.terminating = True
+        world.touch(pod)
+        if not pod.node:
+            del world.pods[pod.name]
+
+    def _judge_deletion(self, pod: Pod) -> None:
+        """I1 and I2 against the truth."""
+        world = self.world
+        if world.busy(pod.name) and pod.running:
+            raise Harm(f"I1: {pod.name} was deleted while a job runs there")
+        if pod.phase in ("Failed", "Succeeded") or not pod.ran:
+            return
+        if not world.slurm_up:
+            raise Harm(f"I2: {pod.name} was deleted while Slurm is silent")
+        record = world.records.get(pod.name)
+        if record is None:
+            if world.doubts:
+                raise Harm(f"I2: {pod.name} was deleted because of a partial list")
+            return
+        if not record.drain:
+            raise Harm(f"I1: {pod.name} was deleted without being drained")
+
+    def _patch(self, action: PatchPod) -> None:
+        pod = self.world.pods.get(action.name)
+        if pod is None or pod.uid != action.uid or str(pod.version) != action.resource_version:
+            return
+        for live, changes in ((pod.annotations, action.annotations), (pod.labels, action.labels)):
+            for key, value in changes.items():
+                if value is None:
+                    live.pop(key, None)
+                else:
+                    live[key] = value
+        if pod.users_cordon and pod.annotations.get(keys.ANNOTATION_POD_CORDON) != "true":
+            raise Harm(f"I3: the user's cordon of {pod.name} was undone")
+        if pod.users_cordon and keys.ANNOTATION_POD_CORDON_CAUSE in pod.annotations:
+            raise Harm(f"I3: the user's cordon of {pod.name} was made our own")
+        self._touched(pod, action.resource_version)
+
+    def _conditions(self, action: PatchConditions) -> None:
+        pod = self.world.pods.get(action.name)
+        if pod is None or pod.uid != action.uid:
+            return
+        pod.conditions.update({condition.type: condition for condition in action.wanted})
+        for kind in action.removed:
+            pod.conditions.pop(kind, None)
+        self._touched(pod, action.resource_version)
+
+    def _touched(self, pod: Pod, planned: str) -> None:
+        before = self._versions.get(pod.uid, planned)
+        self.world.touch(pod)
+        self._versions[pod.uid] = str(pod.version)
+        self.operator.memory.changed(KEY, pod.uid, before, str(pod.version))
+
+    def _slurm(self, action: Action) -> None:
+        world = self.world
+        match action:
+            case Drain(nodes=nodes, reason=reason):
+                for name, record in self._known(nodes):
+                    if record.foreign and reason != record.foreign:
+                        raise Harm(f"I3: reason {record.foreign!r} of {name} was replaced by {reason!r}")
+                    if record.silent and record.reason and reason != record.reason:
+                        raise Harm(f"Slurm's own reason of the silent {name} was replaced")
+                    record.drain, record.reason, record.reason_at = True, reason, world.clock
+            case Undrain(nodes=nodes):
+                for name, record in self._known(nodes):
+                    if record.foreign:
+                        raise Harm(f"I3: {name} was undrained although somebody else holds it")
+                    record.drain = False
+                    if record.base != "DOWN":
+                        record.reason = ""
+            case Resume(nodes=nodes):
+                for name, record in self._known(nodes):
+                    self._judge_resume(name, record)
+                    record.base, record.drain, record.reason = "IDLE", False, ""
+            case SetComment(node=name, comment=comment):
+                if name in world.records:
+                    world.records[name].comment = comment
+            case _:
+                raise Harm(f"unexpected {action}")
+
+    def _judge_resume(self, name: str, record: Record) -> None:
+        if record.foreign:
+            raise Harm(f"I3: {name} was resumed although somebody else holds it")
+        pod = self.world.pods.get(name)
+        if self.in_step and (pod is None or pod.terminating):
+            raise Harm(f"{name} was resumed although its pod ends")
+
+    def _known(self, names: tuple[str, ...]) -> list[tuple[str, Record]]:
+        return [(name, self.world.records[name]) for name in names if name in self.world.records]
