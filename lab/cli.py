@@ -17,7 +17,6 @@ from lab import (
     daemons,
     images,
     install,
-    loading,
     namespaces,
     packages,
     topology,
@@ -99,12 +98,9 @@ def logs(
 
 @app.command()
 def load(names: list[str]) -> None:
-    """Import images into every node: OCI archives by path, or images of buildah's store by name."""
-    nodes = topology.recorded_nodes()
-    if not nodes:
-        raise LabError("the lab is down: `python -m lab up` starts it")
+    """Import images into every node: archives by path, the project's or buildah's images by name."""
     for name in names:
-        loading.load_named(name, nodes)
+        cluster.load(name)
 
 
 @app.command(context_settings={"ignore_unknown_options": True})

@@ -59,7 +59,7 @@ def up(count: int = topology.DEFAULT_NODES) -> Path:
             _together(
                 pool,
                 lambda: _start_control_plane(nodes[0], plane),
-                lambda: _start_runtimes(nodes, [*base, *built_images()]),
+                lambda: _start_runtimes(nodes, [*base, *built_images().values()]),
             )
             _start_cluster(nodes, plane)
     return KUBECONFIG
@@ -86,10 +86,24 @@ def kubectl(*arguments: str, stdin: str | None = None) -> str:
     return run(str(binaries.binary("kubectl")), f"--kubeconfig={KUBECONFIG}", *arguments, stdin=stdin)
 
 
-def built_images() -> list[Path]:
-    """Return the archives of the project's own images as they were built last."""
-    links = (paths.cache() / "images" / f"{name}.tar" for name in images.IMAGES)
-    return [link.resolve() for link in links if link.exists()]
+def built_images() -> dict[str, Path]:
+    """Return the archives of the project's own images as they were built last, by reference."""
+    links = {
+        image.reference: paths.cache() / "images" / f"{name}.tar" for name, image in images.IMAGES.items()
+    }
+    return {reference: link.resolve() for reference, link in links.items() if link.exists()}
+
+
+def load(image: str) -> None:
+    """Load one image into every node: a file, an image of the project, or one of buildah's own store."""
+    nodes = topology.recorded_nodes()
+    if not nodes:
+        raise LabError("the lab is down: `python -m lab up` starts it")
+    with step(f"{image}: loaded into {len(nodes)} nodes"):
+        if (archive := built_images().get(image, Path(image))).is_file():
+            loading.load([archive], nodes)
+        else:
+            loading.load_from_buildah(image, nodes)
 
 
 def _down() -> None:

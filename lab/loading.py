@@ -82,14 +82,16 @@ def load(paths_of_archives: Sequence[Path], nodes: Sequence[Node]) -> None:
         list(pool.map(_import_missing, [wanted] * len(nodes), nodes))
 
 
-def load_named(image: str, nodes: Sequence[Node]) -> None:
-    """Import an archive by its path, or an image of buildah's store by its name."""
-    path = Path(image)
-    with step(f"{image}: loaded into {len(nodes)} nodes"), tempfile.TemporaryDirectory() as scratch:
-        if not path.is_file():
-            path = Path(scratch) / "image.tar"
-            run("buildah", "push", "--quiet", image, f"oci-archive:{path}:{image}")
-        load([path], nodes)
+def load_from_buildah(image: str, nodes: Sequence[Node]) -> None:
+    """Import an image of buildah's default store.
+
+    Raises:
+        LabError: buildah has no image of that name.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        archive = Path(scratch) / "image.tar"
+        run("buildah", "push", "--quiet", image, f"oci-archive:{archive}:{image}")
+        load([archive], nodes)
 
 
 def _root(node: Node) -> Path:
