@@ -170,6 +170,7 @@ def apiserver(plane: ControlPlane) -> list[str]:
         "--enable-aggregator-routing=true",
         f"--audit-policy-file={plane.directory}/audit-policy.yaml",
         f"--audit-log-path={plane.audit_log}",
+        "--audit-log-maxbackup=2",
         *plane.apiserver_extra,
     ]
 
