@@ -1,10 +1,11 @@
 """HTTP to the API server: deadlines, credentials, turning-away and errors. Knows no kinds."""
 
 import asyncio
+import socket
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import aiohttp
 import msgspec
@@ -17,6 +18,20 @@ from coil.support import metrics
 
 USER_AGENT = "coil"
 _JSON = "application/json"
+
+
+KEEPALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
+"""A server that vanished without a farewell is noticed within 30 s: on a watch we never send anything, so
+without probes only its silence would tell."""
+
+
+def _socket(address: tuple[Any, ...]) -> socket.socket:
+    made = socket.socket(address[0], address[1], address[2])
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEPALIVE.items():
+        if hasattr(socket, name):  # not on every system that people run the command line on
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return made
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +108,7 @@ class Transport:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        connector = aiohttp.TCPConnector(limit=0, ssl=self._config.tls or False)
+        connector = aiohttp.TCPConnector(limit=0, ssl=self._config.tls or True, socket_factory=_socket)
         self._session = aiohttp.ClientSession(
             connector=connector,
             headers={"Accept": _JSON, "User-Agent": USER_AGENT},
