@@ -1,16 +1,13 @@
-"""A small Kubernetes and Slurm in memory, and an operator process that plans with stale caches.
+"""An operator process that plans with stale caches against `nodeset_world`.
 
-`World` is the truth: pods, Kubernetes nodes, Slurm records and jobs, with the rules of both systems that
-the plans rely on. `Operator` sees it through a pod cache and a view of Slurm that lag behind, acts through
-requests that may fail, and may die at any request. Every write of the operator is judged against the truth
-at that very moment; a write that breaks an invariant raises `Harm`.
+It sees the world through a pod cache and a view of Slurm that lag behind, acts through requests that may
+fail, and may die before any request. Every write is judged against the truth at that very moment; one that
+breaks an invariant raises `Harm`.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from coil.api import keys
-from coil.api.nodeset import NodeSet
 from coil.kinds.nodeset.actions import (
     Action,
     CreatePod,
@@ -22,207 +19,25 @@ from coil.kinds.nodeset.actions import (
     SetComment,
     Undrain,
 )
-from coil.kinds.nodeset.drain import POD_TERMINATING, Cause
+from coil.kinds.nodeset.drain import Cause
 from coil.kinds.nodeset.joining import join
 from coil.kinds.nodeset.memory import Memory
 from coil.kinds.nodeset.plan import Plan, make_plan
 from coil.kinds.nodeset.rollout import scaled
 from coil.kinds.nodeset.snapshot import Fault, Known, Snapshot
-from coil.kinds.nodeset.times import text
 from coil.kinds.nodeset.watches import observe_pod
 from coil.kube.store import Change, ChangeKind
-from coil.kube.views import ConditionView, NodeView, PodView
-from coil.slurm.view import ClusterView, index_jobs
-from coil.slurm.wire import Number, SlurmNode
+from coil.kube.views import PodView
+from coil.slurm.view import ClusterView
 from coil.support.objects import ObjectKey
 from tests.support import workers as build
+from tests.support.nodeset_world import Harm, Pod, Record, World
 
 KEY = ObjectKey(build.NAMESPACE, "gpu")
 
 
-class Harm(AssertionError):  # noqa: N818 -- what is found, not what went wrong in the program
-    """The operator broke an invariant."""
-
-
-class Crash(Exception):  # noqa: N818 -- an event, not an error
+class Crash(Exception):
     """The operator's process dies before its next request."""
-
-
-@dataclass
-class Pod:
-    """The truth about one pod."""
-
-    name: str
-    uid: str
-    revision: str
-    created: float
-    labels: dict[str, str]
-    annotations: dict[str, str] = field(default_factory=dict)
-    conditions: dict[str, ConditionView] = field(default_factory=dict)
-    version: int = 1
-    node: str = ""
-    phase: str = "Pending"
-    waiting: str | None = None
-    ready: bool = False
-    ready_since: float = 0.0
-    ran: bool = False
-    terminating: bool = False
-    users_cordon: bool = False
-    gone: bool = False
-
-    @property
-    def running(self) -> bool:
-        """Slurmd runs in it."""
-        return self.phase == "Running" and not self.gone
-
-    @property
-    def healthy(self) -> bool:
-        """As the specification says."""
-        return self.phase == "Running" and self.ready and not self.terminating
-
-
-@dataclass
-class Record:
-    """The truth about one Slurm node."""
-
-    base: str = "IDLE"
-    drain: bool = False
-    silent: bool = False
-    reason: str = ""
-    reason_at: float = 0.0
-    comment: str = ""
-    foreign: str = ""
-    """Reason with which somebody else took the node out of service; empty when nobody did."""
-
-
-class World:
-    """Kubernetes and Slurm."""
-
-    def __init__(self, replicas: int, limit: int, revision: str) -> None:
-        self.clock = build.NOW
-        self.replicas = replicas
-        self.limit = limit
-        self.revision = revision
-        self.broken = set[str]()
-        self.fault = False
-        self.pods: dict[str, Pod] = {}
-        self.cordoned = set[str]()
-        self.hosts = [f"kn-{number}" for number in range(12)]
-        self.records: dict[str, Record] = {"other-0": Record()}
-        self.jobs: dict[int, str] = {}
-        self.slurm_up = True
-        self.doubts: tuple[str, ...] = ()
-        self.counter = 0
-        self.killed_by_others = 0
-
-    def number(self) -> int:
-        """A new number."""
-        self.counter += 1
-        return self.counter
-
-    def nodeset(self) -> NodeSet:
-        """The NodeSet as users want it now."""
-        strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": self.limit}}
-        return build.nodeset(replicas=self.replicas, updateStrategy=strategy)
-
-    def touch(self, pod: Pod) -> None:
-        """The pod has another version now."""
-        pod.version = self.number()
-
-    def busy(self, name: str) -> bool:
-        """A job is on that Slurm node."""
-        return name in self.jobs.values()
-
-    def start_job(self, which: int = 0) -> None:
-        """Slurm starts a job on one of the nodes that take work; `which` counts through them."""
-        names = [name for name in sorted(self.records) if name in self.pods and self._takes_work(name)]
-        if self.slurm_up and names:
-            self.jobs[self.number()] = names[which % len(names)]
-
-    def _takes_work(self, name: str) -> bool:
-        record = self.records[name]
-        return self.pods[name].running and record.base == "IDLE" and not record.drain
-
-    def drop_jobs(self, name: str) -> None:
-        """Slurm ends the jobs of a node that is down."""
-        self.jobs = {number: node for number, node in self.jobs.items() if node != name}
-
-    def stop_daemon(self, pod: Pod) -> None:
-        """The pod's containers end; the Slurm node is down and its jobs are over."""
-        if (record := self.records.get(pod.name)) is not None and pod.ran:
-            self.set_down(record, POD_TERMINATING)
-            self.drop_jobs(pod.name)
-
-    def set_down(self, record: Record, reason: str) -> None:
-        """A worker's own good-bye replaces any reason, like a human's `scontrol update` would."""
-        record.base, record.reason, record.reason_at, record.foreign = "DOWN", reason, self.clock, ""
-
-    def slurm_node(self, name: str) -> SlurmNode:
-        """The record as slurmrestd shows it."""
-        record = self.records[name]
-        base = "ALLOCATED" if record.base == "IDLE" and self.busy(name) else record.base
-        flags = {"DRAIN"} if record.drain else set[str]()
-        flags |= {"NOT_RESPONDING"} if record.silent else set()
-        return SlurmNode(
-            name=name,
-            state=frozenset({base, *flags}),
-            reason=record.reason,
-            reason_changed_at=Number(set=True, number=int(record.reason_at)),
-            comment=record.comment,
-        )
-
-    def view(self) -> ClusterView | None:
-        """What Slurm answers now; None when it does not."""
-        if not self.slurm_up:
-            return None
-        jobs = index_jobs(build.job(number, node, start=build.NOW) for number, node in self.jobs.items())
-        return ClusterView(
-            nodes={name: self.slurm_node(name) for name in self.records},
-            jobs_by_node=jobs.by_node,
-            deadlines=jobs.deadlines,
-            observed_at=self.clock,
-            node_doubts=self.doubts,
-        )
-
-    def pod_view(self, pod: Pod) -> PodView:
-        """The pod as the API server shows it."""
-        view = build.pod(
-            int(pod.name.rsplit("-", 1)[1]),
-            phase=pod.phase,
-            ready=pod.ready,
-            ready_since=text(pod.ready_since),
-            created=text(pod.created),
-            node=pod.node,
-            revision=pod.revision,
-            terminating=pod.terminating,
-            waiting=pod.waiting,
-            annotations=pod.annotations,
-            labels=pod.labels,
-            uid=pod.uid,
-            version=str(pod.version),
-        )
-        status = view.status
-        conditions = (*status.conditions, *pod.conditions.values())
-        return build.replace(view, status=build.replace(status, conditions=conditions))
-
-    def host_view(self, name: str) -> NodeView:
-        """The Kubernetes node as the API server shows it."""
-        return build.host(name, cordoned=name in self.cordoned)
-
-    def unavailable(self) -> int:
-        """Workers that are missing from service as Kubernetes sees it."""
-        return max(self.replicas - sum(pod.healthy for pod in self.pods.values()), 0)
-
-    def out_for_update(self) -> set[str]:
-        """Healthy workers that the operator drained for an update."""
-        return {
-            pod.name
-            for pod in self.pods.values()
-            if pod.healthy
-            and pod.annotations.get(keys.ANNOTATION_POD_CORDON_CAUSE) == Cause.UPDATE.value
-            and (record := self.records.get(pod.name)) is not None
-            and record.drain
-        }
 
 
 class Operator:
@@ -459,31 +274,36 @@ class Hands:
         self.operator.memory.changed(KEY, pod.uid, before, str(pod.version))
 
     def _slurm(self, action: Action) -> None:
-        world = self.world
         match action:
             case Drain(nodes=nodes, reason=reason):
                 for name, record in self._known(nodes):
-                    if record.foreign and reason != record.foreign:
-                        raise Harm(f"I3: reason {record.foreign!r} of {name} was replaced by {reason!r}")
-                    if record.silent and record.reason and reason != record.reason:
-                        raise Harm(f"Slurm's own reason of the silent {name} was replaced")
-                    record.drain, record.reason, record.reason_at = True, reason, world.clock
+                    self._drain(name, record, reason)
             case Undrain(nodes=nodes):
                 for name, record in self._known(nodes):
-                    if record.foreign:
-                        raise Harm(f"I3: {name} was undrained although somebody else holds it")
-                    record.drain = False
-                    if record.base != "DOWN":
-                        record.reason = ""
+                    self._undrain(name, record)
             case Resume(nodes=nodes):
                 for name, record in self._known(nodes):
                     self._judge_resume(name, record)
                     record.base, record.drain, record.reason = "IDLE", False, ""
-            case SetComment(node=name, comment=comment):
-                if name in world.records:
-                    world.records[name].comment = comment
+            case SetComment(node=node, comment=comment):
+                for _, record in self._known((node,)):
+                    record.comment = comment
             case _:
                 raise Harm(f"unexpected {action}")
+
+    def _drain(self, name: str, record: Record, reason: str) -> None:
+        if record.foreign and reason != record.foreign:
+            raise Harm(f"I3: reason {record.foreign!r} of {name} was replaced by {reason!r}")
+        if record.silent and record.reason and reason != record.reason:
+            raise Harm(f"Slurm's own reason of the silent {name} was replaced")
+        record.drain, record.reason, record.reason_at = True, reason, self.world.clock
+
+    def _undrain(self, name: str, record: Record) -> None:
+        if record.foreign:
+            raise Harm(f"I3: {name} was undrained although somebody else holds it")
+        record.drain = False
+        if record.base != "DOWN":
+            record.reason = ""
 
     def _judge_resume(self, name: str, record: Record) -> None:
         if record.foreign:

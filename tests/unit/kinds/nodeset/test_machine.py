@@ -1,7 +1,8 @@
 """Random clusters, failing requests, stale caches, restarts at any point (invariants I1-I4, I6-I8, I12).
 
-The model judges every write of the operator at the moment it is made (`tests.support.nodeset_model`). When a
-run ends, all trouble ends too, and the NodeSet must become what it should be and then stay silent.
+The model judges every write of the operator when it is made (`tests.support.nodeset_model`). When a run
+ends, all trouble ends too, and the NodeSet must become what it should be and then stay silent.
+COIL_EXAMPLES=1000 makes it look longer.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from coil.api import keys
 from coil.kinds.nodeset.drain import own_cause
 from coil.kinds.nodeset.plan import Plan
-from tests.support.nodeset_model import Operator, Pod, Record, World
+from tests.support.nodeset_model import Operator
+from tests.support.nodeset_world import Pod, Record, World
 
 FAULTS = st.lists(st.sampled_from(["ok", "ok", "job", "fail", "crash"]), max_size=12)
 """What becomes of each request of a pass; with `job` a job starts somewhere just before it."""

@@ -1,0 +1,197 @@
+"""A small Kubernetes and Slurm in memory: the truth that the NodeSet operator's writes are judged by.
+
+Holds the rules of both systems that the plans rely on (spec: nodeset 7.3): a DRAIN flag outlives slurmd, a
+stopping worker sets its node DOWN, records outlive pods, and jobs start only on nodes that take work.
+"""
+
+from dataclasses import dataclass, field
+
+from coil.api import keys
+from coil.api.nodeset import NodeSet
+from coil.kinds.nodeset.drain import POD_TERMINATING, Cause
+from coil.kinds.nodeset.times import text
+from coil.kube.views import ConditionView, NodeView, PodView
+from coil.slurm.view import ClusterView, index_jobs
+from coil.slurm.wire import Number, SlurmNode
+from tests.support import workers as build
+
+
+class Harm(AssertionError):
+    """The operator broke an invariant."""
+
+
+@dataclass
+class Pod:
+    """The truth about one pod."""
+
+    name: str
+    uid: str
+    revision: str
+    created: float
+    labels: dict[str, str]
+    annotations: dict[str, str] = field(default_factory=dict)
+    conditions: dict[str, ConditionView] = field(default_factory=dict)
+    version: int = 1
+    node: str = ""
+    phase: str = "Pending"
+    waiting: str | None = None
+    ready: bool = False
+    ready_since: float = 0.0
+    ran: bool = False
+    terminating: bool = False
+    users_cordon: bool = False
+    gone: bool = False
+
+    @property
+    def running(self) -> bool:
+        """Slurmd runs in it."""
+        return self.phase == "Running" and not self.gone
+
+    @property
+    def healthy(self) -> bool:
+        """As the specification says."""
+        return self.phase == "Running" and self.ready and not self.terminating
+
+
+@dataclass
+class Record:
+    """The truth about one Slurm node."""
+
+    base: str = "IDLE"
+    drain: bool = False
+    silent: bool = False
+    reason: str = ""
+    reason_at: float = 0.0
+    comment: str = ""
+    foreign: str = ""
+    """Reason with which somebody else took the node out of service; empty when nobody did."""
+
+
+class World:
+    """Kubernetes and Slurm."""
+
+    def __init__(self, replicas: int, limit: int, revision: str) -> None:
+        self.clock = build.NOW
+        self.replicas = replicas
+        self.limit = limit
+        self.revision = revision
+        self.broken = set[str]()
+        self.fault = False
+        self.pods: dict[str, Pod] = {}
+        self.cordoned = set[str]()
+        self.hosts = [f"kn-{number}" for number in range(12)]
+        self.records: dict[str, Record] = {"other-0": Record()}
+        self.jobs: dict[int, str] = {}
+        self.slurm_up = True
+        self.doubts: tuple[str, ...] = ()
+        self.counter = 0
+        self.killed_by_others = 0
+
+    def number(self) -> int:
+        """A new number."""
+        self.counter += 1
+        return self.counter
+
+    def nodeset(self) -> NodeSet:
+        """The NodeSet as users want it now."""
+        strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": self.limit}}
+        return build.nodeset(replicas=self.replicas, updateStrategy=strategy)
+
+    def touch(self, pod: Pod) -> None:
+        """The pod has another version now."""
+        pod.version = self.number()
+
+    def busy(self, name: str) -> bool:
+        """A job is on that Slurm node."""
+        return name in self.jobs.values()
+
+    def start_job(self, which: int = 0) -> None:
+        """Slurm starts a job on one of the nodes that take work; `which` counts through them."""
+        names = [name for name in sorted(self.records) if name in self.pods and self._takes_work(name)]
+        if self.slurm_up and names:
+            self.jobs[self.number()] = names[which % len(names)]
+
+    def _takes_work(self, name: str) -> bool:
+        record = self.records[name]
+        return self.pods[name].running and record.base == "IDLE" and not record.drain
+
+    def drop_jobs(self, name: str) -> None:
+        """Slurm ends the jobs of a node that is down."""
+        self.jobs = {number: node for number, node in self.jobs.items() if node != name}
+
+    def stop_daemon(self, pod: Pod) -> None:
+        """The pod's containers end; the Slurm node is down and its jobs are over."""
+        if (record := self.records.get(pod.name)) is not None and pod.ran:
+            self.set_down(record, POD_TERMINATING)
+            self.drop_jobs(pod.name)
+
+    def set_down(self, record: Record, reason: str) -> None:
+        """A worker's own good-bye replaces any reason, like a human's `scontrol update` would."""
+        record.base, record.reason, record.reason_at, record.foreign = "DOWN", reason, self.clock, ""
+
+    def slurm_node(self, name: str) -> SlurmNode:
+        """The record as slurmrestd shows it."""
+        record = self.records[name]
+        base = "ALLOCATED" if record.base == "IDLE" and self.busy(name) else record.base
+        flags = {"DRAIN"} if record.drain else set[str]()
+        flags |= {"NOT_RESPONDING"} if record.silent else set()
+        return SlurmNode(
+            name=name,
+            state=frozenset({base, *flags}),
+            reason=record.reason,
+            reason_changed_at=Number(set=True, number=int(record.reason_at)),
+            comment=record.comment,
+        )
+
+    def view(self) -> ClusterView | None:
+        """What Slurm answers now; None when it does not."""
+        if not self.slurm_up:
+            return None
+        jobs = index_jobs(build.job(number, node, start=build.NOW) for number, node in self.jobs.items())
+        return ClusterView(
+            nodes={name: self.slurm_node(name) for name in self.records},
+            jobs_by_node=jobs.by_node,
+            deadlines=jobs.deadlines,
+            observed_at=self.clock,
+            node_doubts=self.doubts,
+        )
+
+    def pod_view(self, pod: Pod) -> PodView:
+        """The pod as the API server shows it."""
+        view = build.pod(
+            int(pod.name.rsplit("-", 1)[1]),
+            phase=pod.phase,
+            ready=pod.ready,
+            ready_since=text(pod.ready_since),
+            created=text(pod.created),
+            node=pod.node,
+            revision=pod.revision,
+            terminating=pod.terminating,
+            waiting=pod.waiting,
+            annotations=pod.annotations,
+            labels=pod.labels,
+            uid=pod.uid,
+            version=str(pod.version),
+        )
+        status = view.status
+        conditions = (*status.conditions, *pod.conditions.values())
+        return build.replace(view, status=build.replace(status, conditions=conditions))
+
+    def host_view(self, name: str) -> NodeView:
+        """The Kubernetes node as the API server shows it."""
+        return build.host(name, cordoned=name in self.cordoned)
+
+    def unavailable(self) -> int:
+        """Workers that are missing from service as Kubernetes sees it."""
+        return max(self.replicas - sum(pod.healthy for pod in self.pods.values()), 0)
+
+    def out_for_update(self) -> set[str]:
+        """Healthy workers that the operator drained for an update."""
+        return {
+            pod.name
+            for pod in self.pods.values()
+            if pod.healthy
+            and pod.annotations.get(keys.ANNOTATION_POD_CORDON_CAUSE) == Cause.UPDATE.value
+            and (record := self.records.get(pod.name)) is not None
+            and record.drain
+        }
