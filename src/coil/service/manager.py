@@ -9,14 +9,12 @@ command line.
 
 import asyncio
 import os
-import signal
 import socket
+import ssl
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-
-from lightkube.core.exceptions import ConfigError
 
 from coil.kinds.controller import reconcile as controller_kind
 from coil.kinds.nodeset import reconcile as nodeset_kind
@@ -25,13 +23,14 @@ from coil.kinds.runtime import Options, Runtime
 from coil.kinds.slurmclient import reconcile as slurmclient_kind
 from coil.kube.cache import Caches
 from coil.kube.client import Client
-from coil.kube.config import ClusterConfig, load
+from coil.kube.config import ClusterConfig
 from coil.kube.controller import Controller
 from coil.kube.events import Events
-from coil.kube.lease import LeadershipLostError, Lease
-from coil.service.flags import HelpRequested, UsageError, parse
+from coil.kube.lease import Lease
+from coil.service import process
 from coil.service.http import PROBES, Handler, metrics, serving
 from coil.service.profile import PROFILES
+from coil.service.secure import guarded, self_signed
 from coil.service.settings import Address, Settings, address
 from coil.slurm.clusters import Clusters
 from coil.support import log as logs
@@ -54,48 +53,7 @@ log = logs.get_logger("manager")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run until a signal comes; the result is the exit code."""
-    try:
-        settings = parse(Settings, sys.argv[1:] if argv is None else argv)
-        logs.configure(log_settings(settings))
-    except HelpRequested as help_text:
-        sys.stdout.write(f"{help_text}\n")
-        return 0
-    except (UsageError, ValueError) as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    return _run_process(settings)
-
-
-def _run_process(settings: Settings) -> int:
-    try:
-        asyncio.run(_until_signal(settings, load(settings.kubeconfig)))
-    except* (LeadershipLostError, ConfigError, OSError, ValueError) as group:
-        for error in _leaves(group):
-            log.error("cannot run", error=str(error), cause=type(error).__name__)  # noqa: TRY400 - foreseen
-        return_code = 1
-    else:
-        return_code = 0
-    return return_code
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    """The errors inside nested groups."""
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from _leaves(inner)
-    else:
-        yield error
-
-
-def log_settings(settings: Settings) -> logs.LogSettings:
-    """The zap flags, with their defaults (spec: control-plane 15.1)."""
-    return logs.LogSettings(
-        level=settings.zap_log_level,
-        encoder=settings.zap_encoder,
-        development=settings.zap_devel,
-        stacktrace_level=settings.zap_stacktrace_level,
-        time_encoding=settings.zap_time_encoding or "rfc3339",
-    )
+    return process.main("manager", Settings, run, argv)
 
 
 def options(settings: Settings) -> Options:
@@ -109,20 +67,6 @@ def options(settings: Settings) -> Options:
     )
 
 
-async def _until_signal(settings: Settings, config: ClusterConfig) -> None:
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
-
-    def ask_to_stop(name: str) -> None:
-        if stop.is_set():  # asked twice: do not wait for anything
-            os._exit(1)
-        log.info("stopping", signal=name)
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, ask_to_stop, number.name)
-    await run(settings, config, stop)
-
-
 async def run(settings: Settings, config: ClusterConfig, stop: asyncio.Event) -> None:
     """Run the manager until `stop` is set.
 
@@ -134,8 +78,8 @@ async def run(settings: Settings, config: ClusterConfig, stop: asyncio.Event) ->
     identity = f"{socket.gethostname()}_{uuid.uuid4()}"
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(Client(config))
-        for where, handlers in _servers(settings):
-            await stack.enter_async_context(serving(where, handlers))
+        for server in _servers(settings, client):
+            await stack.enter_async_context(serving(*server))
         tasks = await stack.enter_async_context(Tasks())
         caches, events = Caches(client, settings.namespaces), Events(client, identity)
         runtime = Runtime(client, caches, events, Clusters(tasks), options(settings))
@@ -183,11 +127,23 @@ async def _live(settings: Settings, client: Client, identity: str, caches: Cache
     await Lease(client, namespace, LEASE, identity).run(workers.run)
 
 
-def _servers(settings: Settings) -> Iterator[tuple[Address | None, Mapping[str, Handler]]]:
-    yield address(settings.health_addr), PROBES
-    yield address(settings.metrics_addr), {"/metrics": metrics()}
+Server = tuple[Address | None, Mapping[str, Handler], ssl.SSLContext | None]
+
+
+def _servers(settings: Settings, client: Client) -> Iterator[Server]:
+    yield address(settings.health_addr), PROBES, None
+    yield _metrics_server(settings, client)
     if settings.profile:
-        yield address(settings.profile_addr), PROFILES
+        yield address(settings.profile_addr), PROFILES, None
+
+
+def _metrics_server(settings: Settings, client: Client) -> Server:
+    where, answer = address(settings.metrics_addr), metrics()
+    if not settings.metrics_secure:
+        return where, {"/metrics": answer}, None
+    if where is None:
+        log.info("--metrics-secure has no effect: metrics are off")
+    return where, {"/metrics": guarded(answer, client)}, self_signed(socket.gethostname())
 
 
 if __name__ == "__main__":

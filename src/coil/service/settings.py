@@ -1,4 +1,4 @@
-"""Settings of the manager process: its flags and defaults (spec: control-plane 15.1)."""
+"""Settings of the processes: their flags and defaults (spec: control-plane 15.1)."""
 
 from typing import Annotated, Literal, NamedTuple
 
@@ -8,13 +8,13 @@ from msgspec import Meta
 Workers = Annotated[int, Meta(ge=1, description="passes that may run at once")]
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the manager can be told on its command line; one member is one flag."""
+class ProcessSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What every process can be told on its command line; one member is one flag."""
 
     health_addr: Annotated[str, Meta(description="listen address of /healthz and /readyz, 0 for none")] = (
         ":8081"
     )
-    metrics_addr: Annotated[str, Meta(description="listen address of /metrics, 0 for none")] = ":8080"
+    metrics_addr: Annotated[str, Meta(description="listen address of /metrics, 0 for none")] = "0"
     metrics_secure: Annotated[bool, Meta(description="HTTPS, and only for those allowed to get /metrics")] = (
         False
     )
@@ -22,6 +22,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     leader_elect: Annotated[bool, Meta(description="reconcile only while holding the Lease")] = False
     leader_elect_namespace: Annotated[str, Meta(description="where the Lease lives; else the pod's own")] = ""
     namespaces: Annotated[tuple[str, ...], Meta(description="comma list of namespaces; none means all")] = ()
+    zap_log_level: Annotated[str, Meta(description="debug, info, error, panic or a number above 0")] = ""
+    zap_encoder: Annotated[Literal["", "json", "console"], Meta(description="json or console")] = ""
+    zap_devel: Annotated[bool, Meta(description="console output from debug on")] = False
+    zap_stacktrace_level: Annotated[
+        Literal["", "info", "error", "panic"], Meta(description="from which level stack traces are logged")
+    ] = ""
+    zap_time_encoding: Annotated[
+        Literal["", "epoch", "millis", "nano", "iso8601", "rfc3339", "rfc3339nano"],
+        Meta(description="how times are written in the log"),
+    ] = ""
+    kubeconfig: Annotated[str, Meta(description="out-of-cluster use; else KUBECONFIG, the pod, ~/.kube")] = ""
+
+
+class Settings(ProcessSettings, frozen=True, kw_only=True):
+    """What the manager can be told."""
+
+    metrics_addr: Annotated[str, Meta(description="listen address of /metrics, 0 for none")] = ":8080"
     accounting_workers: Workers = 1
     controller_workers: Workers = 1
     loginset_workers: Workers = 1
@@ -34,17 +51,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = ()
     profile: Annotated[bool, Meta(description="serve profiles of the running process")] = False
     profile_addr: Annotated[str, Meta(description="listen address of the profiles")] = "localhost:6060"
-    zap_log_level: Annotated[str, Meta(description="debug, info, error, panic or a number above 0")] = ""
-    zap_encoder: Annotated[Literal["", "json", "console"], Meta(description="json or console")] = ""
-    zap_devel: Annotated[bool, Meta(description="console output from debug on")] = False
-    zap_stacktrace_level: Annotated[
-        Literal["", "info", "error", "panic"], Meta(description="from which level stack traces are logged")
-    ] = ""
-    zap_time_encoding: Annotated[
-        Literal["", "epoch", "millis", "nano", "iso8601", "rfc3339", "rfc3339nano"],
-        Meta(description="how times are written in the log"),
-    ] = ""
-    kubeconfig: Annotated[str, Meta(description="out-of-cluster use; else KUBECONFIG, the pod, ~/.kube")] = ""
+
+
+CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 -- where charts mount the certificate
+
+
+class WebhookSettings(ProcessSettings, frozen=True, kw_only=True):
+    """What the webhook can be told."""
+
+    server_addr: Annotated[str, Meta(description="listen address of the webhooks")] = ":9443"
+    cert_dir: Annotated[str, Meta(description="folder of tls.crt and tls.key, read again on change")] = (
+        CERTIFICATES
+    )
 
 
 class Address(NamedTuple):

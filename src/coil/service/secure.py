@@ -1,0 +1,130 @@
+"""Metrics over HTTPS for those allowed to read them: `--metrics-secure` (spec: control-plane 15.1).
+
+The certificate is made anew at each start and signed by itself: scrapers skip its verification. Who asks is
+authenticated by a TokenReview and authorised by a SubjectAccessReview for `get` on the path.
+"""
+
+import datetime as dt
+import ssl
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from coil.kube.client import Client
+from coil.kube.errors import ApiError
+from coil.kube.resource import Resource
+from coil.service.http import Handler
+from coil.support.clock import utc_now
+from coil.support.log import get_logger
+from coil.support.objects import JsonObject, ObjectMeta
+
+LIFETIME = dt.timedelta(days=365)
+SKEW = dt.timedelta(hours=1)
+"""A scraper's clock may be this far behind."""
+
+log = get_logger("metrics")
+
+
+class Review(msgspec.Struct, frozen=True, kw_only=True):
+    """A review as answered: it is stored nowhere, so it has no metadata worth reading."""
+
+    status: JsonObject = {}
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Empty."""
+        return ObjectMeta()
+
+
+TOKEN_REVIEWS = Resource(
+    group="authentication.k8s.io", plural="tokenreviews", kind="TokenReview", view=Review, namespaced=False
+)
+ACCESS_REVIEWS = Resource(
+    group="authorization.k8s.io",
+    plural="subjectaccessreviews",
+    kind="SubjectAccessReview",
+    view=Review,
+    namespaced=False,
+)
+
+
+def guarded(handler: Handler, client: Client) -> Handler:
+    """Let only those through whose token may `get` the path: else 401 or 403, and 500 when nobody can say."""
+
+    async def guard(request: web.Request) -> web.StreamResponse:
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            raise web.HTTPUnauthorized
+        try:
+            user = await _authenticate(client, token.strip())
+            if user is None:
+                raise web.HTTPUnauthorized
+            if not await _allowed(client, user, request.path):
+                raise web.HTTPForbidden
+        except ApiError as error:
+            log.warning("a request for metrics could not be reviewed", error=str(error))
+            raise web.HTTPInternalServerError from error
+        return await handler(request)
+
+    return guard
+
+
+async def _authenticate(client: Client, token: str) -> JsonObject | None:
+    """The user that a token stands for, None when it stands for nobody."""
+    body = {**_head(TOKEN_REVIEWS), "spec": {"token": token}}
+    status = (await client.create(TOKEN_REVIEWS, body)).status
+    return status.get("user") if status.get("authenticated") else None
+
+
+async def _allowed(client: Client, user: JsonObject, path: str) -> bool:
+    spec = {
+        "nonResourceAttributes": {"path": path, "verb": "get"},
+        "user": user.get("username", ""),
+        "groups": user.get("groups") or [],
+        "uid": user.get("uid", ""),
+        "extra": user.get("extra") or {},
+    }
+    status = (await client.create(ACCESS_REVIEWS, {**_head(ACCESS_REVIEWS), "spec": spec})).status
+    return bool(status.get("allowed"))
+
+
+def _head(resource: Resource[Any]) -> JsonObject:
+    return {"apiVersion": resource.api_version, "kind": resource.kind}
+
+
+def self_signed(host: str) -> ssl.SSLContext:
+    """A server context with a new certificate for `host`; only HTTP/1.1 is offered."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host[:64])])
+    now = utc_now()
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - SKEW)
+        .not_valid_after(now + LIFETIME)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.DNSName(host), x509.DNSName("localhost")]), critical=False
+        )
+        .sign(key, hashes.SHA256())
+    )
+    pem = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.set_alpn_protocols(["http/1.1"])
+    with tempfile.TemporaryDirectory() as folder:  # the ssl module reads keys from files only
+        path = Path(folder, "tls.pem")
+        path.touch(mode=0o600)
+        path.write_bytes(pem + certificate.public_bytes(serialization.Encoding.PEM))
+        context.load_cert_chain(path)
+    return context
