@@ -37,7 +37,7 @@ test-servers: venv lab-build images ## Tests against a misbehaving server, the r
 	@$(BIN)/pytest -q tests/wire tests/apiserver tests/slurm tests/images tests/charts
 
 e2e: venv ## Tests with real pods and real jobs in the lab
-	@$(BIN)/python -m lab up
+	@$(BIN)/python -m lab demo
 	@$(BIN)/pytest -q -s tests/lab tests/e2e
 
 bench-runtime: venv ## 5,000 pods and nodes through reflector, store and queue, beside json and dicts

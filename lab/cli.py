@@ -141,11 +141,15 @@ def demo(
 ) -> None:
     """Install coil and run Slurm jobs: in the lab, started where it is not, or in a cluster of yours."""
     binaries.ensure("kubernetes", "helm")
-    if kubeconfig is None:
+    own_lab = kubeconfig is None
+    if own_lab:
         _build_everything()
         kubeconfig = cluster.up()
     with step("charts: installed"):
-        install.install(kubeconfig, values or [], [install.CRDS, install.OPERATOR, install.SLURM])
+        install.install(kubeconfig, values or [], [install.CRDS, install.OPERATOR])
+        if own_lab:
+            install.follow_image(kubeconfig, images.content_key(images.IMAGES["operator"]))
+        install.install(kubeconfig, values or [], [install.SLURM])
     Demo(kubeconfig, _out).run()
     say("done")
 

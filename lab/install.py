@@ -1,5 +1,6 @@
 """Install the three charts into a cluster: the lab's, or any other by its kubeconfig."""
 
+import json
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,20 @@ def install(kubeconfig: Path, extra_values: list[Path], releases: list[Release])
             raise InstallError(
                 f"chart {release.name} in namespace {release.namespace}: {done.stderr.strip()}"
             )
+
+
+def follow_image(kubeconfig: Path, content: str) -> None:
+    """Let the operator run the image of this content: the same tag restarts nothing by itself."""
+    kubectl = [str(binary("kubectl")), "--kubeconfig", str(kubeconfig), "--namespace", OPERATOR.namespace]
+    annotations = {"coil.local/image": content}
+    patch = {"spec": {"template": {"metadata": {"annotations": annotations}}}}
+    for command in (
+        ["patch", "deployment", OPERATOR.name, "--patch", json.dumps(patch)],
+        ["rollout", "status", "deployment", OPERATOR.name, "--timeout", "2m"],
+    ):
+        done = subprocess.run([*kubectl, *command], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise InstallError(f"restarting the operator with its new image: {done.stderr.strip()}")
 
 
 class InstallError(Exception):
