@@ -1,0 +1,63 @@
+"""Comments, topology and features of Slurm nodes (spec: nodeset 20, 21, 24.1, 32)."""
+
+from coil.api import keys
+from coil.kinds.nodeset.actions import SetComment, SetFeatures, SetTopology
+from coil.kinds.nodeset.identity import encode_comment, pod_info
+from coil.kinds.nodeset.records import merge_features, plan_comments, plan_features, plan_topology
+from tests.support.workers import host, nodeset, pod, record, snapshot
+
+COMMENT = encode_comment(pod_info(nodeset(), pod(0)))
+
+
+def test_a_healthy_workers_record_names_its_pod() -> None:
+    seen = snapshot([pod(0)], [record("gpu-0", comment="rack 7")])
+    assert plan_comments(seen, ()) == [SetComment(node="gpu-0", comment=COMMENT)]
+
+
+def test_a_right_comment_and_an_unready_pod_need_no_write() -> None:
+    assert plan_comments(snapshot([pod(0)], [record("gpu-0", comment=COMMENT)]), ()) == []
+    assert plan_comments(snapshot([pod(0, ready=False)], [record("gpu-0")]), ()) == []
+
+
+def test_features_of_the_specification() -> None:
+    assert merge_features(("baseline", "k8s/old", "ext"), "new") == ("baseline", "ext", "k8s/new")
+    assert merge_features(("b",), " x , ,y=1,x") == ("b", "k8s/x", "k8s/y=1")
+
+
+def test_features_follow_the_kubernetes_node() -> None:
+    hosts = [host(f"kn-{n}", annotations={keys.ANNOTATION_FEATURES: "ib"}) for n in range(2)]
+    records = [record(f"gpu-{n}", features=("gpu",), active_features=("gpu",)) for n in range(2)]
+    seen = snapshot([pod(0), pod(1)], records, hosts=hosts)
+    wanted = ("gpu", "k8s/ib")
+    assert plan_features(seen.workers) == [
+        SetFeatures(nodes=("gpu-0", "gpu-1"), features=wanted, active=wanted)
+    ]
+
+
+def test_removing_the_annotation_removes_only_our_features() -> None:
+    node = record("gpu-0", features=("gpu", "k8s/ib"), active_features=("k8s/ib",))
+    (change,) = plan_features(snapshot([pod(0)], [node]).workers)
+    assert (change.features, change.active) == (("gpu",), ())
+
+
+def test_right_features_in_another_order_need_no_write() -> None:
+    node = record("gpu-0", features=("z", "a"), active_features=("z", "a"))
+    assert plan_features(snapshot([pod(0)], [node]).workers) == []
+
+
+def test_topology_is_set_for_all_nodes_of_one_value_at_once() -> None:
+    hosts = [host(f"kn-{n}", annotations={keys.ANNOTATION_TOPOLOGY: "topo-switch:s2"}) for n in range(2)]
+    records = [record("gpu-0"), record("gpu-1", topology="topo-switch:s1")]
+    seen = snapshot([pod(0), pod(1)], records, hosts=hosts)
+    assert plan_topology(seen.workers) == [SetTopology(nodes=("gpu-0", "gpu-1"), topology="topo-switch:s2")]
+
+
+def test_topology_that_slurm_chose_itself_is_left_alone() -> None:
+    seen = snapshot([pod(0)], [record("gpu-0", topology="topo-switch:s1")])
+    assert plan_topology(seen.workers) == []
+
+
+def test_a_topology_taken_off_the_node_is_taken_off_in_slurm() -> None:
+    before = pod(0, annotations={keys.ANNOTATION_TOPOLOGY: "topo-switch:s1"})
+    seen = snapshot([before], [record("gpu-0", topology="topo-switch:s1")])
+    assert plan_topology(seen.workers) == [SetTopology(nodes=("gpu-0",), topology="")]
