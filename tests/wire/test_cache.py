@@ -111,3 +111,14 @@ async def test_ending_the_caches_ends_every_watch(server: KubeServer, client: Cl
         tasks.spawn("caches", caches.run())
         await eventually(lambda: server.open_watches == 3, "all are watched")
     await eventually(lambda: server.open_watches == 0, "none is watched")
+
+
+async def test_waiting_for_caches_can_be_cancelled(server: KubeServer, client: Client) -> None:
+    server.on_list(*[refuse(500)] * 1000)
+    caches = Caches(client)
+    caches.store(PODS)
+    async with Tasks() as tasks:
+        tasks.spawn("caches", caches.run())
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await caches.sync()

@@ -146,12 +146,11 @@ class Controller:
 
     def _failed(self, key: ObjectKey, error: Exception) -> None:
         self._metrics.count("error")
-        metrics.reconcile_errors.labels(self.name).inc()
+        self._metrics.errors.inc()
         if isinstance(error, PassTimeoutError):
-            metrics.reconcile_timeouts.labels(self.name).inc()
-        fault = isinstance(error, _FAULTS)
-        if fault:
-            metrics.reconcile_panics.labels(self.name).inc()
+            self._metrics.timeouts.inc()
+        if fault := isinstance(error, _FAULTS):
+            self._metrics.panics.inc()
         delay = self.queue.retry(key)
         self._log.error(
             "pass failed", error=str(error) or repr(error), retry_in=delay, exc_info=fault and error
@@ -159,12 +158,19 @@ class Controller:
 
 
 class _Metrics:
-    """The `controller_runtime_*` series of one controller."""
+    """The `controller_runtime_*` series of one controller; they start at 0, so that rates are right."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
         self.active = metrics.active_workers.labels(name)
         self.seconds = metrics.reconcile_seconds.labels(name)
+        self.errors = metrics.reconcile_errors.labels(name)
+        self.panics = metrics.reconcile_panics.labels(name)
+        self.timeouts = metrics.reconcile_timeouts.labels(name)
+        self.results = {
+            result: metrics.reconciles.labels(name, result)
+            for result in ("success", "requeue_after", "error")
+        }
+        metrics.terminal_reconcile_errors.labels(name)
 
     def count(self, result: str) -> None:
-        metrics.reconciles.labels(self._name, result).inc()
+        self.results[result].inc()

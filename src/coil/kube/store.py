@@ -164,7 +164,7 @@ class Store(Generic[T]):
         """
         self._undecodable[key] = error
         for callback in self._undecodable_callbacks:
-            callback(key, error)
+            self._call(key, callback, key, error)
 
     def complete(self, seen: Collection[ObjectKey], namespace: str | None = None) -> None:
         """A list is complete: what was not in it has vanished, and the callbacks learn so."""
@@ -178,7 +178,10 @@ class Store(Generic[T]):
         for index in self._indices.values():
             index.update(key, change.old, change.new)
         for callback in self._callbacks:
-            try:
-                callback(change)
-            except Exception:  # one handler's fault must not keep others from learning
-                log.exception("event handler failed", store=self.name, key=str(key))
+            self._call(key, callback, change)
+
+    def _call(self, key: ObjectKey, callback: Callable[..., None], *arguments: object) -> None:
+        try:
+            callback(*arguments)
+        except Exception:  # one handler's fault must not keep others from learning
+            log.exception("event handler failed", store=self.name, key=str(key))

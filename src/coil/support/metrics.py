@@ -37,6 +37,11 @@ reconcile_panics = _counter(
 reconcile_timeouts = _counter(
     "controller_runtime_reconcile_timeouts_total", "Passes that met their deadline.", ["controller"]
 )
+terminal_reconcile_errors = _counter(
+    "controller_runtime_terminal_reconcile_errors_total",
+    "Errors that are not retried: always 0, coil retries every error.",
+    ["controller"],
+)
 reconcile_seconds = Histogram(
     "controller_runtime_reconcile_time_seconds",
     "Length of a pass.",

@@ -230,3 +230,16 @@ async def test_long_names_still_give_a_valid_event_name() -> None:
 async def test_a_reference_names_kind_and_identity() -> None:
     pod = PodView(metadata=ObjectMeta(name="a", namespace="ns", uid="u", resource_version="7"))
     assert reference(PODS, pod) == ObjectRef(api_version="v1", kind="Pod", name="a", namespace="ns", uid="u")
+
+
+async def test_cancelling_run_ends_it_at_once_and_keeps_what_was_not_sent() -> None:
+    sink = Sink(seconds=10)
+    recording = Recording(sink)
+    async with Tasks() as tasks:
+        tasks.spawn("events", recording.events.run())
+        recording.say("under way")
+        recording.say("waiting")
+        await asyncio.sleep(1)
+    assert asyncio.get_running_loop().time() == 1
+    await recording.events.flush()
+    assert [event["note"] for event in sink.created] == ["waiting"]

@@ -171,6 +171,19 @@ def test_a_handler_that_fails_keeps_no_other_from_learning(store: Store[PodView]
     assert told.kinds == [("ADDED", "a")]
 
 
+def test_a_handler_of_undecodable_objects_that_fails_keeps_no_other_from_learning(
+    store: Store[PodView],
+) -> None:
+    def broken(_key: ObjectKey, _error: str) -> None:
+        raise RuntimeError("boom")
+
+    reports: list[ObjectKey] = []
+    store.on_undecodable(broken)
+    store.on_undecodable(lambda key, _: reports.append(key))
+    store.mark_undecodable(ObjectKey("ns", "a"), "odd")
+    assert reports == [ObjectKey("ns", "a")]
+
+
 def test_handlers_see_the_store_as_it_is_after_the_change(store: Store[PodView]) -> None:
     store.add_index("node", node_of)
     seen: list[int] = []

@@ -9,6 +9,7 @@ COUNTERS = [
     "controller_runtime_reconcile_errors_total",
     "controller_runtime_reconcile_panics_total",
     "controller_runtime_reconcile_timeouts_total",
+    "controller_runtime_terminal_reconcile_errors_total",
     "workqueue_adds_total",
     "workqueue_retries_total",
     "rest_client_requests_total",
