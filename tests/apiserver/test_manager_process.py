@@ -36,6 +36,28 @@ def test_probes_and_metrics_are_served_and_a_signal_ends_it_cleanly(managed_serv
         assert manager.end(signal.SIGTERM) == 0
 
 
+def test_secure_metrics_are_for_those_who_may_read_them(managed_server: ApiServer) -> None:
+    space = Namespace(managed_server)
+    role = f"{space.name}-reader"
+    for account in ("reader", "stranger"):
+        space.kubectl("create", "serviceaccount", account)
+    space.kubectl("create", "clusterrole", role, "--verb=get", "--non-resource-url=/metrics")
+    account = f"--serviceaccount={space.name}:reader"
+    space.kubectl("create", "clusterrolebinding", role, f"--clusterrole={role}", account)
+    with Manager(managed_server, "--metrics-secure", namespaces=[space.name]) as manager:
+        manager.wait_working()
+
+        def status(token: str | None) -> int:
+            return manager.scrape(token)[0]
+
+        assert status(None) == 401
+        assert status("no-token") == 401
+        assert status(space.kubectl("create", "token", "stranger").strip()) == 403
+        code, text = manager.scrape(space.kubectl("create", "token", "reader").strip())
+        assert code == 200
+        assert "workqueue_adds_total" in text
+
+
 @pytest.mark.parametrize(
     ("flags", "code", "complaint"),
     [

@@ -9,10 +9,12 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -139,6 +141,19 @@ class Manager:
         """The answer of one of its HTTP servers."""
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as reply:
             return reply.read().decode()
+
+    def scrape(self, token: str | None) -> tuple[int, str]:
+        """Status and text of the metrics over HTTPS, whose certificate nobody vouches for."""
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        request = urllib.request.Request(f"https://127.0.0.1:{self.metrics_port}/metrics", headers=headers)
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        try:
+            with urllib.request.urlopen(request, timeout=10, context=context) as reply:  # noqa: S310 - https
+                return reply.status, reply.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, ""
 
 
 def eventually(check: Callable[[], T | None], *, within: float = 20, what: str) -> T:
