@@ -89,28 +89,56 @@ def wire(told: Condition) -> JsonObject:
     }
 
 
-async def write_conditions(
+class StatusMembers(msgspec.Struct, frozen=True):
+    """Members of a status besides its conditions, by their wire names: as they are, and as they shall be.
+
+    A kind names the same ones in each pass: a member left out would be taken away again.
+    """
+
+    live: JsonObject
+    wanted: JsonObject
+
+
+NO_MEMBERS = StatusMembers({}, {})
+
+
+async def write_conditions(  # noqa: PLR0913 -- one object, what its status holds and what it shall hold
     client: Client,
     resource: Resource[T],
     obj: T,
     live: Sequence[Condition],
     wanted: Iterable[Condition],
     now: datetime,
+    *,
+    members: StatusMembers = NO_MEMBERS,
 ) -> None:
     """Make the status of `obj` hold the wanted conditions; an object that is gone needs none.
+
+    Args:
+        client: of the API server.
+        resource: the kind.
+        obj: which object.
+        live: its conditions, as the cache has them.
+        wanted: our conditions.
+        now: transition time of those that change.
+        members: what else the status shall hold.
 
     Raises:
         ApiError: the server refused, or did not answer.
     """
-    conditions = changed(live, wanted, now)
-    if conditions is None:
+    ours = list(wanted)
+    conditions = changed(live, ours, now)
+    if conditions is None and members.live == members.wanted:
         return
+    if conditions is None:
+        kept = (find(live, condition.type) for condition in ours)
+        conditions = [condition for condition in kept if condition is not None]
     meta = obj.metadata
     body: JsonObject = {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
         "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
-        "status": {"conditions": [wire(condition) for condition in conditions]},
+        "status": {**members.wanted, "conditions": [wire(condition) for condition in conditions]},
     }
     try:
         await client.patch(

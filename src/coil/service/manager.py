@@ -17,10 +17,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 
 from coil.kinds.controller import reconcile as controller_kind
+from coil.kinds.loginset import reconcile as loginset_kind
 from coil.kinds.nodeset import reconcile as nodeset_kind
 from coil.kinds.restapi import reconcile as restapi_kind
 from coil.kinds.runtime import Options, Runtime
 from coil.kinds.slurmclient import reconcile as slurmclient_kind
+from coil.kinds.token import reconcile as token_kind
 from coil.kube.cache import Caches
 from coil.kube.client import Client
 from coil.kube.config import ClusterConfig
@@ -43,9 +45,11 @@ DRAIN_S = 20.0
 
 KINDS: Sequence[Callable[[Runtime], None]] = (
     controller_kind.register,
+    loginset_kind.register,
     nodeset_kind.register,
     restapi_kind.register,
     slurmclient_kind.register,
+    token_kind.register,
 )
 
 log = logs.get_logger("manager")

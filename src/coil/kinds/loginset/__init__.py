@@ -1,0 +1,1 @@
+"""Login pods of one cluster."""

@@ -1,0 +1,1 @@
+"""Slurm tokens kept fresh in Secrets."""
