@@ -4,7 +4,6 @@ The JWT key of the Controller is left out: nothing of a login pod depends on it.
 """
 
 from collections.abc import Iterable
-from typing import Any
 
 from coil.api.controller import Controller
 from coil.api.loginset import LoginSet
