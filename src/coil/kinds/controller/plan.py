@@ -14,6 +14,7 @@ from coil.api import keys
 from coil.api.controller import Controller
 from coil.api.meta import SecretKeySelector
 from coil.build import controller as build
+from coil.build.advice import controller_advice
 from coil.build.errors import BuildError
 from coil.build.hashes import map_hash
 from coil.build.slurmconf import ConfigInputs
@@ -36,14 +37,22 @@ def config_step(snapshot: Snapshot) -> Apply | Failed:
     ]
     if missing and not snapshot.controller.spec.external:
         return Failed(name=CONFIG, reason="ConfigMapMissing", message=_not_found("ConfigMap", missing))
-    inputs = ConfigInputs(
-        nodesets=snapshot.nodesets, accounting=snapshot.accounting, config_maps=snapshot.config_maps
-    )
     try:
-        wanted = build.config_map(snapshot.controller, inputs)
+        wanted = build.config_map(snapshot.controller, _inputs(snapshot))
     except BuildError as error:
         return Failed(name=CONFIG, reason="Invalid", message=str(error))
     return Apply(name=CONFIG, wanted=wanted, live=snapshot.live.config)
+
+
+def advice(snapshot: Snapshot) -> list[str]:
+    """What can be built, but hardly does what was meant (field cases CFG-13 and CFG-18)."""
+    return controller_advice(snapshot.controller, _inputs(snapshot))
+
+
+def _inputs(snapshot: Snapshot) -> ConfigInputs:
+    return ConfigInputs(
+        nodesets=snapshot.nodesets, accounting=snapshot.accounting, config_maps=snapshot.config_maps
+    )
 
 
 def rollout(snapshot: Snapshot, config: Apply | Failed) -> str:

@@ -116,10 +116,14 @@ class Reconciler:
         told = reconciled(controller, problems) if settled or problems else find(live, RECONCILED)
         if told is not None and is_news(live, told):
             record_problems(self._record, controller, problems)
+        attention = report.needs_attention(controller, plan.advice(snapshot), live)
+        if attention is not None and attention.status == "True" and is_news(live, attention):
+            self._record(controller, "Warning", "Advice", "Check", attention.message)
         conditions = [
             told,
             report.available(controller, snapshot.pods, chosen or labelled(snapshot.pods)),
             report.slurm_reachable(controller, snapshot.slurm, live),
+            attention,
         ]
         ours = [condition for condition in conditions if condition is not None]
         await write_conditions(self._client, CONTROLLERS, controller, live, ours, utc_now())

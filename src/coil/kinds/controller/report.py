@@ -1,12 +1,13 @@
 """What a Controller's conditions say (docs: manager). Pure.
 
-The reference fills no conditions; these three are coil's own:
+The reference fills no conditions; these are coil's own:
 
 | type | true when |
 |---|---|
 | Reconciled | every child object is as wanted |
 | Available | the slurmctld pod that the Service points at is ready |
 | SlurmReachable | the operator gets answers from Slurm |
+| NeedsAttention | something can be built, but hardly does what was meant |
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,6 +21,7 @@ from coil.kinds.status import AVAILABLE, Truth, condition
 from coil.kube.views import PodView
 
 SLURM_REACHABLE = "SlurmReachable"
+NEEDS_ATTENTION = "NeedsAttention"
 
 
 class Slurm(msgspec.Struct, frozen=True, gc=False):
@@ -59,6 +61,17 @@ def slurm_reachable(
     if slurm.reachable == "False" and old is not None and old.reason == slurm.reason:
         return msgspec.structs.replace(told, message=old.message)
     return told
+
+
+def needs_attention(
+    controller: Controller, advice: Sequence[str], live: Sequence[Condition]
+) -> Condition | None:
+    """The advice; None while there is none and never was any."""
+    if advice:
+        return condition(controller, NEEDS_ATTENTION, "True", "Advice", "; ".join(advice))
+    if find(live, NEEDS_ATTENTION) is None:
+        return None
+    return condition(controller, NEEDS_ATTENTION, "False", "NoAdvice", "nothing looks unintended")
 
 
 def _why(pod: PodView) -> str:

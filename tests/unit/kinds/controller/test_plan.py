@@ -10,7 +10,7 @@ from coil.api.controller import Controller
 from coil.api.defaults import with_defaults
 from coil.api.nodeset import NodeSet
 from coil.kinds.controller.monitors import Monitor
-from coil.kinds.controller.plan import config_step, rollout, steps
+from coil.kinds.controller.plan import advice, config_step, rollout, steps
 from coil.kinds.controller.snapshot import Children, Snapshot
 from coil.kinds.steps import Apply, Failed, Remove, Step
 from coil.kube.views import ManifestView
@@ -198,3 +198,11 @@ def test_monitors() -> None:
     for given, monitor, kind in cases:
         step = planned(snapshot(controller=given, monitor=monitor)).get("ServiceMonitor")
         assert (type(step) if step else None) == kind
+
+
+def test_a_topology_file_without_its_plugin_is_worth_advice() -> None:
+    wanting = controller(configFileRefs=[{"name": "files"}])
+    files = {"files": {"topology.conf": "SwitchName=s1 Nodes=alpha-[0-3]\n"}}
+    (text,) = advice(snapshot(controller=wanting, config_maps=files))
+    assert "TopologyPlugin" in text
+    assert advice(snapshot()) == []

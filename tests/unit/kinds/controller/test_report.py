@@ -7,7 +7,7 @@ import pytest
 
 from coil.api.controller import Controller, ControllerSpec
 from coil.api.meta import Condition, ObjectMeta
-from coil.kinds.controller.report import Slurm, available, slurm_reachable
+from coil.kinds.controller.report import Slurm, available, needs_attention, slurm_reachable
 from coil.kube.views import PodView
 
 ALBA = Controller(metadata=ObjectMeta(name="alba", namespace="ns", generation=7))
@@ -83,3 +83,13 @@ def test_a_restarted_operator_that_knows_nothing_yet_leaves_what_was_said() -> N
     before = told(Slurm("True", "Answers", "at an address"), [])
     assert told(None, [before]) == before
     assert slurm_reachable(ALBA, None, []) is None
+
+
+def test_advice_is_told_and_taken_back() -> None:
+    assert needs_attention(ALBA, [], []) is None
+    given = needs_attention(ALBA, ["topology.conf has no effect", "b"], [])
+    assert given is not None
+    assert (given.status, given.message) == ("True", "topology.conf has no effect; b")
+    taken_back = needs_attention(ALBA, [], [given])
+    assert taken_back is not None
+    assert taken_back.status == "False"
