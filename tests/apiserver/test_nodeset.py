@@ -1,0 +1,293 @@
+"""NodeSets between a real API server and a real slurmctld. The tests play scheduler, kubelet and slurmd."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, TypeVar
+
+import pytest
+import pytest_asyncio
+
+from coil.api import keys
+from coil.kinds.nodeset.reconcile import register
+from coil.kinds.runtime import Options, Runtime
+from coil.kube.cache import Caches
+from coil.kube.client import Client
+from coil.kube.config import load
+from coil.kube.events import Events
+from coil.slurm.clusters import Clusters
+from coil.support.objects import ObjectKey
+from coil.support.tasks import Tasks
+from lab.apiserver import ApiServer
+from tests.support import slurm
+from tests.support.apiserver import kubectl, writes
+from tests.support.manager import KEYS, Namespace, controller, managed_server, ours
+
+__all__ = ["managed_server"]
+
+pytestmark = [pytest.mark.apiserver, pytest.mark.slurm, pytest.mark.asyncio, pytest.mark.timeout(150)]
+
+T = TypeVar("T")
+
+
+@pytest.fixture
+def slurm_cluster() -> Iterator[slurm.SlurmCluster]:
+    if reason := slurm.missing():
+        pytest.skip(reason)
+    with slurm.slurm_cluster() as running:
+        yield running
+
+
+class Stage:
+    """One namespace, its Slurm cluster, and a running NodeSet controller."""
+
+    def __init__(self, server: ApiServer, space: Namespace, cluster: slurm.SlurmCluster) -> None:
+        self.server, self.space, self.cluster = server, space, cluster
+
+    async def call(self, function: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.to_thread(function, *arguments)
+
+    async def apply(self, *objects: dict[str, Any]) -> None:
+        await self.call(self.space.apply, *objects)
+
+    async def pods(self) -> dict[str, dict[str, Any]]:
+        pods = await self.call(self.space.objects, "pods")
+        return {pod["metadata"]["name"]: pod for pod in pods}
+
+    async def status(self, name: str = "gpu") -> dict[str, Any]:
+        return (await self.call(self.space.get, "nodeset", name) or {}).get("status", {})
+
+    async def nodes(self, names: str) -> None:
+        """Slurmds register."""
+        await self.call(self.cluster.create_nodes, names)
+
+    async def scontrol(self, *arguments: str) -> str:
+        return await self.call(self.cluster.run, "scontrol", *arguments)
+
+    async def scale(self, replicas: int) -> None:
+        await self.call(self.space.kubectl, "scale", "nodeset", "gpu", f"--replicas={replicas}")
+
+    async def run_pods(self, *names: str) -> None:
+        """Bind pods, start them and let them turn ready."""
+        for number, name in enumerate(names):
+            await self.call(self._run_pod, name, f"{self.space.name}-{number}")
+
+    def _run_pod(self, name: str, node: str) -> None:
+        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}}
+        self._post(f"pods/{name}/binding", binding | {"target": {"kind": "Node", "name": node}})
+        conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]
+        status = json.dumps({"status": {"phase": "Running", "conditions": conditions}})
+        self.space.kubectl("patch", "pod", name, "--subresource=status", "--type=strategic", "-p", status)
+
+    def _post(self, path: str, body: dict[str, Any]) -> None:
+        url = f"/api/v1/namespaces/{self.space.name}/{path}"
+        kubectl(self.server, "create", "--raw", url, "-f", "-", stdin=json.dumps(body))
+
+    async def end(self, name: str) -> None:
+        """The kubelet has stopped the pod."""
+        await self.call(self.space.kubectl, "delete", "pod", name, "--force", "--grace-period=0")
+
+    async def eventually(self, check: Callable[[], Any], within: float = 20, what: str = "") -> Any:
+        """Ask a coroutine function again and again until its answer is true."""
+        answer: Any = None
+        try:
+            async with asyncio.timeout(within):
+                while not (answer := await check()):
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            raise AssertionError(f"not within {within:g} s: {what}; last answer {answer!r}") from None
+        return answer
+
+
+@pytest_asyncio.fixture
+async def stage(managed_server: ApiServer, slurm_cluster: slurm.SlurmCluster) -> AsyncIterator[Stage]:
+    space = await asyncio.to_thread(Namespace, managed_server)
+    async with Client(load(str(managed_server.kubeconfig))) as client, Tasks() as tasks:
+        caches, events, clusters = Caches(client, [space.name]), Events(client, "test"), Clusters(tasks)
+        runtime = Runtime(client, caches, events, clusters, Options())
+        register(runtime)
+        clusters.put(ObjectKey(space.name, "alba"), slurm_cluster.base_url, slurm_cluster.jwt_key)
+        for name, work in (("caches", caches.run()), ("events", events.run())):
+            tasks.spawn(name, work)
+        await caches.sync()
+        (running,) = runtime.controllers
+        tasks.spawn("controller", running.run())
+        yield Stage(managed_server, space, slurm_cluster)
+        running.stop()
+
+
+def nodeset(replicas: int, image: str = "registry.example/slurmd:1", **spec: Any) -> dict[str, Any]:
+    return ours(
+        "NodeSet",
+        "gpu",
+        controllerRef={"name": "alba"},
+        replicas=replicas,
+        slurmd={"image": image},
+        logfile={"image": "registry.example/tools:1"},
+        **spec,
+    )
+
+
+async def settle(stage: Stage, replicas: int, **spec: Any) -> None:
+    """A NodeSet whose workers all run and are registered."""
+    await stage.apply(KEYS, controller("alba"), nodeset(replicas, **spec))
+    names = [f"gpu-{number}" for number in range(replicas)]
+
+    async def made() -> bool:
+        return set(await stage.pods()) == set(names)
+
+    await stage.eventually(made, what="all pods are made")
+    await stage.run_pods(*names)
+    await stage.nodes(f"gpu-[0-{replicas - 1}]")
+
+    async def counted() -> bool:
+        status = await stage.status()
+        return (status.get("readyReplicas"), status.get("slurmIdle")) == (replicas, replicas)
+
+    await stage.eventually(counted, what="all workers are idle")
+
+
+def shown_states(pod: dict[str, Any]) -> set[str]:
+    conditions = pod["status"].get("conditions", [])
+    prefix = keys.CONDITION_PREFIX
+    return {c["type"].removeprefix(prefix) for c in conditions if c["type"].startswith(prefix)}
+
+
+async def test_workers_are_made_registered_and_shown(stage: Stage) -> None:
+    await settle(stage, 3)
+    pods = await stage.pods()
+    assert all("Idle" in shown_states(pod) for pod in pods.values())
+    assert all(any(c["type"] == "Ready" for c in pod["status"]["conditions"]) for pod in pods.values())
+    line = await stage.call(stage.cluster.node_line, "gpu-2")
+    assert f'"podName":"gpu-2","node":"{stage.space.name}-2","nodeSetName":"gpu"' in line
+    companions = await stage.call(stage.space.objects, "services,poddisruptionbudgets,controllerrevisions")
+    assert {item["kind"] for item in companions} == {"Service", "PodDisruptionBudget", "ControllerRevision"}
+    conditions = {c["type"]: c["status"] for c in (await stage.status())["conditions"]}
+    assert conditions == {"Reconciled": "True", "SlurmReachable": "True"}
+    notes = {note for _, _, note in await stage.call(stage.space.events, "NodeSet", "gpu")}
+    assert {"Creating 3 Pod(s) to stabilize at 3 replicas", "Created pod: gpu-0"} <= notes
+
+
+async def test_an_unchanged_world_is_not_written_to(stage: Stage) -> None:
+    await settle(stage, 2)
+    await asyncio.sleep(1.5)  # writes of the pass that counted the workers
+    before = len(writes(stage.server))
+    await stage.call(stage.space.kubectl, "label", "nodeset", "gpu", "look=again")
+    await asyncio.sleep(3)  # a few polls, and a pass for the label
+    told = [line for line in writes(stage.server)[before:] if f"/{stage.space.name}/" in line]
+    assert len(told) == 1, told
+
+
+async def test_scale_in_drains_before_it_deletes_and_spares_busy_workers(stage: Stage) -> None:
+    await settle(stage, 3)
+    await stage.scontrol("update", "nodename=gpu-1", "state=drain", "reason=bad fan")
+    await stage.scale(1)
+
+    async def going() -> bool:
+        pods = await stage.pods()
+        return sum("deletionTimestamp" in pod["metadata"] for pod in pods.values()) == 2
+
+    await stage.eventually(going, what="two pods end")
+    lines = {name: await stage.call(stage.cluster.node_line, name) for name in ("gpu-1", "gpu-2")}
+    assert "Reason=bad fan" in lines["gpu-1"] or "DRAIN" not in lines["gpu-1"]
+    assert "pending termination for scale-in" in lines["gpu-2"]
+    assert "DRAIN" in lines["gpu-2"]
+    for name in ("gpu-1", "gpu-2"):
+        await stage.end(name)
+
+    async def alone() -> bool:
+        return set(await stage.pods()) == {"gpu-0"} and (await stage.status()).get("replicas") == 1
+
+    await stage.eventually(alone, what="one worker is left")
+
+
+async def test_scale_in_of_a_worker_that_somebody_took_down_keeps_the_reason(stage: Stage) -> None:
+    await settle(stage, 2)
+    await stage.scontrol("update", "nodename=gpu-1", "state=down", "reason=bad fan")
+    await stage.scale(1)
+
+    async def going() -> bool:
+        return "deletionTimestamp" in (await stage.pods())["gpu-1"]["metadata"]
+
+    await stage.eventually(going, what="the worker that is down goes")
+    assert "Reason=bad fan" in await stage.call(stage.cluster.node_line, "gpu-1")
+
+
+async def test_a_drain_by_hand_stays(stage: Stage) -> None:
+    await settle(stage, 2)
+    await stage.scontrol("update", "nodename=gpu-0", "state=drain", "reason=bad fan")
+
+    async def shown() -> bool:
+        return "Drain" in shown_states((await stage.pods())["gpu-0"])
+
+    await stage.eventually(shown, what="the pod shows the drain")
+    await stage.call(stage.space.kubectl, "annotate", "nodeset", "gpu", "look=again")
+    await asyncio.sleep(2)
+    assert "Reason=bad fan" in await stage.call(stage.cluster.node_line, "gpu-0")
+    assert (await stage.status())["slurmDrain"] == 1
+
+
+async def test_a_cordoned_pod_is_drained_until_the_user_uncordons_it(stage: Stage) -> None:
+    await settle(stage, 1)
+    await stage.call(stage.space.kubectl, "annotate", "pod", "gpu-0", f"{keys.ANNOTATION_POD_CORDON}=true")
+
+    async def drained() -> bool:
+        return "was cordoned" in await stage.call(stage.cluster.node_line, "gpu-0")
+
+    await stage.eventually(drained, what="the node is drained")
+    await stage.call(stage.space.kubectl, "annotate", "pod", "gpu-0", f"{keys.ANNOTATION_POD_CORDON}-")
+
+    async def back() -> bool:
+        return "DRAIN" not in await stage.call(stage.cluster.node_line, "gpu-0")
+
+    await stage.eventually(back, what="the node takes work again")
+
+
+async def test_a_refused_pod_is_told_and_recovers(stage: Stage) -> None:
+    await stage.apply(KEYS, controller("alba"), nodeset(1, image=""))
+    message = await stage.call(stage.space.wait_condition, "nodeset", "gpu", "Reconciled=False/Invalid")
+    assert "image" in message
+    events = await stage.call(stage.space.events, "NodeSet", "gpu")
+    assert any(reason == "FailedCreate" and "image" in note for _, reason, note in events)
+    await stage.apply(nodeset(1))
+
+    async def made() -> bool:
+        return set(await stage.pods()) == {"gpu-0"}
+
+    await stage.eventually(made, what="the pod is made")
+
+
+async def test_a_missing_controller_is_told_and_recovers(stage: Stage) -> None:
+    await stage.apply(KEYS, nodeset(1))
+    await stage.call(stage.space.wait_condition, "nodeset", "gpu", "Reconciled=False/ControllerNotFound")
+    reasons = {reason for _, reason, _ in await stage.call(stage.space.events, "NodeSet", "gpu")}
+    assert {"ControllerRefFailed", "SyncFailed"} <= reasons
+    await stage.apply(controller("alba"))
+
+    async def made() -> bool:
+        return set(await stage.pods()) == {"gpu-0"}
+
+    await stage.eventually(made, what="the pod is made")
+
+
+async def test_a_new_template_replaces_idle_workers_one_at_a_time(stage: Stage) -> None:
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}}
+    await settle(stage, 2, updateStrategy=rolling)
+    await stage.apply(nodeset(2, image="registry.example/slurmd:2", updateStrategy=rolling))
+
+    async def going() -> list[str]:
+        pods = await stage.pods()
+        return [name for name, pod in pods.items() if "deletionTimestamp" in pod["metadata"]]
+
+    (first,) = await stage.eventually(going, what="one worker goes")
+    await asyncio.sleep(2)
+    assert await going() == [first]
+    await stage.end(first)
+
+    async def replaced() -> bool:
+        pod = (await stage.pods()).get(first)
+        return pod is not None and pod["spec"]["containers"][0]["image"].endswith(":2")
+
+    await stage.eventually(replaced, what="its successor is made")
+    await asyncio.sleep(1)
+    assert await going() == []
