@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from coil.kube.config import ClusterConfig
+from coil.kube.core import PODS
 from coil.kube.errors import Unavailable
 from coil.kube.resource import KubeObject, Resource
 from coil.kube.transport import Limits, Request, Transport
@@ -96,6 +97,16 @@ class Client:
         """Read one object; NotFound when there is none."""
         path = resource.object_path(name, namespace)
         return await self._object(resource, Request(method="GET", path=path))
+
+    async def pod_log(self, name: str, namespace: str, *, container: str, lines: int, limit: int) -> str:
+        """The end of what a container of a pod has printed, at most so many lines and `limit` bytes.
+
+        Of a container that has ended and not begun anew, what it printed before its end.
+        """
+        query = {"container": container, "tailLines": str(lines), "limitBytes": str(limit)}
+        path = PODS.object_path(name, namespace, "log")
+        body = await self._transport.call(Request(method="GET", path=path, query=query))
+        return body.decode(errors="replace")
 
     async def list_page(  # noqa: PLR0913 -- the verb's own parameters
         self,

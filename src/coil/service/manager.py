@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 
+from coil.kinds.accounting import reconcile as accounting_kind
 from coil.kinds.controller import reconcile as controller_kind
 from coil.kinds.loginset import reconcile as loginset_kind
 from coil.kinds.nodeset import reconcile as nodeset_kind
@@ -44,6 +45,7 @@ DRAIN_S = 20.0
 """How long passes under way may take once the process is told to end; below a pod's 30 s of grace."""
 
 KINDS: Sequence[Callable[[Runtime], None]] = (
+    accounting_kind.register,
     controller_kind.register,
     loginset_kind.register,
     nodeset_kind.register,

@@ -1,0 +1,1 @@
+"""slurmdbd of one Accounting."""

@@ -1,0 +1,83 @@
+"""One pass over an Accounting: observe, plan, act, report (spec: control-plane 6 and 11.2)."""
+
+from collections.abc import Sequence
+
+from coil.api.meta import Condition
+from coil.kinds import steps
+from coil.kinds.accounting import plan, report
+from coil.kinds.accounting.observe import Observer
+from coil.kinds.accounting.snapshot import Snapshot
+from coil.kinds.accounting.watches import watch
+from coil.kinds.children import Children
+from coil.kinds.record import Record
+from coil.kinds.resources import ACCOUNTINGS
+from coil.kinds.runtime import Runtime
+from coil.kinds.status import AVAILABLE, Problem, is_news, write_conditions
+from coil.kinds.steps import PassFailedError, record_problems
+from coil.kube.client import Client
+from coil.kube.controller import DONE, After, Controller, Result
+from coil.support.clock import utc_now
+from coil.support.objects import ObjectKey
+
+NAME = "accounting-controller"
+
+PERIOD_S = 60.0
+"""While something is wrong: the longest time until the next try (invariant I6)."""
+STARTING_S = 5.0
+"""While slurmdbd is not ready: time between two looks into its log. It tries its database each 5 s."""
+
+
+def register(runtime: Runtime) -> None:
+    """Reconcile Accountings."""
+    observer = Observer(runtime)
+    reconciler = Reconciler(observer, runtime.client, runtime.recorder(NAME, ACCOUNTINGS))
+    controller = Controller(
+        NAME, reconciler.reconcile, workers=runtime.workers("accounting"), caches=observer.stores
+    )
+    watch(observer, controller.queue)
+    runtime.add(controller)
+
+
+class Reconciler:
+    """Brings the children and conditions of an Accounting in line with its spec."""
+
+    def __init__(self, observer: Observer, client: Client, record: Record) -> None:
+        self._observer = observer
+        self._client = client
+        self._record = record
+        self._children = Children(client, record)
+
+    async def reconcile(self, key: ObjectKey) -> Result:
+        """One pass.
+
+        Raises:
+            PassFailedError: a step failed in a way that trying again may cure.
+        """
+        snapshot = await self._observer.snapshot(key)
+        if snapshot is None or snapshot.accounting.metadata.deletion_timestamp is not None:
+            return DONE
+        accounting = snapshot.accounting
+        problems = await steps.run(self._children, accounting, plan.steps(snapshot))
+        wanted = report.conditions(snapshot, problems)
+        self._events(snapshot, problems, wanted)
+        live = accounting.status.conditions
+        await write_conditions(self._client, ACCOUNTINGS, accounting, live, wanted, utc_now())
+        if any(problem.retry for problem in problems):
+            raise PassFailedError(problems)
+        return _next(problems, wanted)
+
+    def _events(self, snapshot: Snapshot, problems: Sequence[Problem], wanted: Sequence[Condition]) -> None:
+        """Events for what the conditions say anew and a person should act on."""
+        accounting, live = snapshot.accounting, snapshot.accounting.status.conditions
+        if is_news(live, wanted[0]):
+            record_problems(self._record, accounting, problems)
+        for told in wanted:
+            if told.type == report.DATABASE_EXCLUSIVE and told.status == "False" and is_news(live, told):
+                self._record(accounting, "Warning", "DatabaseShared", "Sync", told.message)
+
+
+def _next(problems: Sequence[Problem], wanted: Sequence[Condition]) -> Result:
+    starting = any(told.type == AVAILABLE and told.status == "False" for told in wanted)
+    if problems:
+        return After(PERIOD_S)
+    return After(STARTING_S) if starting else DONE

@@ -1,0 +1,59 @@
+"""What a daemon that does not get ready says about it, from its log.
+
+A daemon that waits for another, or refuses its configuration, tells why in its log and nowhere else. A
+condition that repeats it saves a person the search.
+"""
+
+import re
+
+from coil.kube.client import Client
+from coil.kube.errors import ApiError
+from coil.kube.views import PodView
+from coil.support.log import get_logger
+
+LINES = 40
+BYTES = 16_384
+
+_STAMP = re.compile(r"^\[[\d:.T-]+\] |^\w+: (?=error: |fatal: )")
+_COMPLAINT = re.compile(r"^(?:error|fatal): (.+)")
+_RETRY = re.compile("Trying again|Retrying")
+"""Such a line only follows the one with the cause."""
+
+log = get_logger("podlog")
+
+
+async def complaint(client: Client, pod: PodView, container: str) -> str:
+    """The last error that a container of a pod has logged; empty when there is none or it cannot be read."""
+    meta = pod.metadata
+    if not _has_run(pod, container):
+        return ""
+    try:
+        text = await client.pod_log(meta.name, meta.namespace, container=container, lines=LINES, limit=BYTES)
+    except ApiError as error:
+        log.debug("log cannot be read", pod=str(meta.key), container=container, error=str(error))
+        return ""
+    return last_complaint(text)
+
+
+def last_complaint(text: str) -> str:
+    """The last error in Slurm's own notation, without its time; lines that only announce a retry are none.
+
+    A fatal error comes with the lines that follow it: Slurm breaks long explanations.
+    """
+    found = ""
+    for line in map(str.rstrip, text.splitlines()):
+        bare = _STAMP.sub("", line)
+        match = _COMPLAINT.match(bare)
+        if match and not _RETRY.search(bare):
+            found = match[1]
+        elif found and line and bare == line and not _COMPLAINT.match(line):
+            found = f"{found} {line}"
+    return found
+
+
+def _has_run(pod: PodView, container: str) -> bool:
+    """Whether there can be a log: asking for that of a container that never began is an error."""
+    for status in pod.status.container_statuses:
+        if status.name == container:
+            return status.restart_count > 0 or status.state.waiting is None
+    return False
