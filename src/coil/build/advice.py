@@ -49,10 +49,10 @@ def controller_advice(controller: Controller, inputs: ConfigInputs) -> list[str]
         files |= inputs.config_maps.get(ref.name, {})
     nodesets = members(controller, inputs.nodesets)
     return [
-        *_ineffective(spec.slurmctld, "spec.slurmctld"),
-        *_ineffective(spec.template.spec, "spec.template.spec"),
+        *ineffective(spec.slurmctld, "spec.slurmctld"),
+        *ineffective(spec.template.spec, "spec.template.spec"),
         *_clashes(spec.slurmctld, keys.SLURMCTLD),
-        *_external_addresses(spec.service.spec),
+        *external_addresses(spec.service.spec),
         *_topology(files, spec.extra_conf),
         *_devices(files.get("gres.conf", ""), nodesets),
         *_left_out(controller, nodesets),
@@ -63,8 +63,8 @@ def nodeset_advice(nodeset: NodeSet) -> list[str]:
     """Advice on a NodeSet by itself."""
     spec = nodeset.spec
     advice = [
-        *_ineffective(spec.slurmd, "spec.slurmd"),
-        *_ineffective(spec.template.spec, "spec.template.spec"),
+        *ineffective(spec.slurmd, "spec.slurmd"),
+        *ineffective(spec.template.spec, "spec.template.spec"),
         *_clashes(spec.slurmd, keys.SLURMD),
         *(text for text in (nodeset_problem(nodeset), extra_conf_problem(nodeset)) if text),
     ]
@@ -83,12 +83,12 @@ def _left_out(controller: Controller, nodesets: list[NodeSet]) -> Iterator[str]:
             yield f"NodeSet {nodeset.metadata.name}: {problem}"
 
 
-def _ineffective(override: JsonObject, where: str) -> Iterator[str]:
+def ineffective(override: JsonObject, where: str) -> Iterator[str]:
     """Zero values that were meant to override something, see `coil.build.merge.prune`."""
     for name, value in override.items():
         path = f"{where}.{name}"
         if isinstance(value, dict):
-            yield from _ineffective(value, path)
+            yield from ineffective(value, path)
         elif name in _INEFFECTIVE and value in (0, ""):
             yield f"{path}: {_json(value)} has no effect, a zero value overrides nothing"
 
@@ -106,7 +106,8 @@ def _clashes(override: JsonObject, container: str) -> Iterator[str]:
             )
 
 
-def _external_addresses(service: JsonObject) -> Iterator[str]:
+def external_addresses(service: JsonObject) -> Iterator[str]:
+    """Addresses that a Service would take over (field case INJ-04)."""
     if service.get("externalIPs"):
         yield "spec.service.spec.externalIPs: is ignored, it could capture traffic to any address"
 

@@ -59,6 +59,7 @@ CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 -- where ch
 class WebhookSettings(ProcessSettings, frozen=True, kw_only=True):
     """What the webhook can be told."""
 
+    leader_elect: Annotated[bool, Meta(description="hold the Lease; every replica answers anyway")] = False
     server_addr: Annotated[str, Meta(description="listen address of the webhooks")] = ":9443"
     cert_dir: Annotated[str, Meta(description="folder of tls.crt and tls.key, read again on change")] = (
         CERTIFICATES
