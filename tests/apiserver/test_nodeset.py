@@ -92,7 +92,7 @@ class Stage:
         answer: Any = None
         try:
             async with asyncio.timeout(within):
-                while not (answer := await check()):
+                while not (answer := await check()):  # noqa: ASYNC110 -- other processes set no event
                     await asyncio.sleep(0.05)
         except TimeoutError:
             raise AssertionError(f"not within {within:g} s: {what}; last answer {answer!r}") from None
