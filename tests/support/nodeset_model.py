@@ -294,7 +294,7 @@ class Hands:
     def _drain(self, name: str, record: Record, reason: str) -> None:
         if record.foreign and reason != record.foreign:
             raise Harm(f"I3: reason {record.foreign!r} of {name} was replaced by {reason!r}")
-        if record.silent and record.reason and reason != record.reason:
+        if record.reason.startswith("Not responding") and reason != record.reason:
             raise Harm(f"Slurm's own reason of the silent {name} was replaced")
         record.drain, record.reason, record.reason_at = True, reason, self.world.clock
 
