@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from coil.api import keys, names
-from coil.api.conditions import with_condition
+from coil.api.conditions import find, with_condition
 from coil.api.meta import Condition, JsonObject
 from coil.api.nodeset import NodeSetStatus
 from coil.kinds.nodeset import times
 from coil.kinds.nodeset.plan import Plan
 from coil.kinds.nodeset.rollout import is_current
-from coil.kinds.nodeset.snapshot import Known, Snapshot
+from coil.kinds.nodeset.snapshot import Known, Snapshot, Unknown
 from coil.kinds.nodeset.states import count_states
 from coil.kinds.status import RECONCILED, Problem, condition, reconciled
 
@@ -80,13 +80,19 @@ def _slurm_counters(snapshot: Snapshot) -> Mapping[str, int]:
 
 
 def _slurm_reachable(snapshot: Snapshot) -> Condition:
+    """An outage keeps its first message: what the network says differs from try to try."""
+    nodeset = snapshot.nodeset
     match snapshot.slurm:
         case Known(doubt="", peer=peer):
-            return condition(snapshot.nodeset, SLURM_REACHABLE, "True", "Answers", peer)
+            return condition(nodeset, SLURM_REACHABLE, "True", "Answers", peer)
         case Known(doubt=doubt):
-            return condition(snapshot.nodeset, SLURM_REACHABLE, "False", "IncompleteAnswer", doubt)
-        case unknown:
-            return condition(snapshot.nodeset, SLURM_REACHABLE, "False", unknown.reason, unknown.message)
+            told = condition(nodeset, SLURM_REACHABLE, "False", "IncompleteAnswer", doubt)
+        case Unknown(reason=reason, message=message):
+            told = condition(nodeset, SLURM_REACHABLE, "False", reason, message)
+    old = find(nodeset.status.conditions, SLURM_REACHABLE)
+    if old is not None and (old.status, old.reason) == (told.status, told.reason):
+        return msgspec.structs.replace(told, message=old.message)
+    return told
 
 
 def _reconciled(snapshot: Snapshot, plan: Plan, problems: Sequence[Problem]) -> Condition:

@@ -37,8 +37,9 @@ def plan_revivals(snapshot: Snapshot, condemned: Mapping[str, Cause]) -> list[Re
     names = [
         worker.slurm_name
         for worker in snapshot.workers
-        if worker.healthy
-        and worker.record is not None
+        if worker.record is not None
+        and _out_of_service(worker.record)
+        and worker.healthy
         and wanted_cause(worker, condemned) is None
         and not is_users(worker)
         and is_stale(worker, worker.record)
@@ -47,13 +48,17 @@ def plan_revivals(snapshot: Snapshot, condemned: Mapping[str, Cause]) -> list[Re
     return [Resume(nodes=tuple(names), why=why)] if names else []
 
 
+def _out_of_service(record: SlurmNode) -> bool:
+    return record.drain or "DOWN" in record.state
+
+
 def is_stale(worker: Worker, record: SlurmNode) -> bool:
     """The record is out of service for a cause that is over."""
     if record.busy or not _REFUSED.isdisjoint(record.state):
         return False
     if _moved(worker, record):
         known = _is_own(record) or record.reason.startswith(MACHINE_REASONS)
-        return known and ("DOWN" in record.state or record.drain)
+        return known and _out_of_service(record)
     return "DOWN" in record.state and _left_by_predecessor(worker, record)
 
 

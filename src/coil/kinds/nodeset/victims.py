@@ -14,9 +14,9 @@ def choose(candidates: Iterable[Worker], count: int, cause: Cause) -> list[Worke
     An earlier choice is given up only for a worker that is idle and would go first anyway: a drained
     worker that still runs a job then returns to service.
     """
-    order = ordered(candidates)
     if count <= 0:
         return []
+    order = ordered(candidates)
     earlier = [worker for worker in order if own_cause(worker) is cause]
     kept = sorted(earlier, key=lambda worker: not is_idle(worker))[:count]
     kept_uids = {worker.uid for worker in kept}
