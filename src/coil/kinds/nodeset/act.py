@@ -12,6 +12,7 @@ from coil.kinds.nodeset.actions import (
     AdoptPod,
     CreatePod,
     DeletePod,
+    OwnClaim,
     PatchConditions,
     PatchPod,
     ReleasePod,
@@ -37,7 +38,7 @@ class Means(msgspec.Struct, frozen=True):
 
 
 async def perform(actions: Sequence[Action], means: Means) -> list[Problem]:
-    """Do the actions, kind by kind; marks before drains before deletions before creations."""
+    """Do the actions, kind by kind; marks and owners of claims before drains before deletions."""
     pods = means.pods
     problems = [
         *await _each(actions, AdoptPod, pods.adopt),
@@ -46,6 +47,7 @@ async def perform(actions: Sequence[Action], means: Means) -> list[Problem]:
     ]
     if means.slurm is not None:
         problems += await means.slurm.change_states(actions)
+    problems += await _each(actions, OwnClaim, pods.own_claim)
     problems += await _removals(actions, pods)
     if means.template is not None:
         problems += await _creations(actions, pods, means.template)

@@ -7,6 +7,7 @@ import msgspec
 
 from coil.kinds.nodeset.drain import Cause
 from coil.kube.views import ConditionView
+from coil.support.objects import OwnerReference
 
 
 class CreatePod(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +67,15 @@ class PatchConditions(msgspec.Struct, frozen=True, kw_only=True):
     removed: tuple[str, ...] = ()
 
 
+class OwnClaim(msgspec.Struct, frozen=True, kw_only=True):
+    """Set the owners of a volume claim, unless somebody changed it since."""
+
+    name: str
+    uid: str
+    resource_version: str
+    owners: tuple[OwnerReference, ...]
+
+
 class Drain(msgspec.Struct, frozen=True, kw_only=True):
     """Let no more jobs start on these Slurm nodes."""
 
@@ -109,7 +119,8 @@ class SetFeatures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SlurmAction = Drain | Undrain | Resume | SetComment | SetTopology | SetFeatures
-Action = CreatePod | DeletePod | AdoptPod | ReleasePod | PatchPod | PatchConditions | SlurmAction
+PodAction = CreatePod | DeletePod | AdoptPod | ReleasePod | PatchPod | PatchConditions
+Action = PodAction | OwnClaim | SlurmAction
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """Read caches into one Snapshot. Nothing is asked of a server here."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,9 @@ from coil.kinds.resources import CONTROLLERS, NODESETS
 from coil.kinds.runtime import Runtime
 from coil.kinds.steps import Step
 from coil.kube import core
+from coil.kube.resource import KubeObject
 from coil.kube.store import Store
-from coil.kube.views import PodView
+from coil.kube.views import ManifestView, PodView
 from coil.slurm.clusters import Cluster
 from coil.slurm.errors import SlurmError
 from coil.slurm.view import ClusterView
@@ -63,6 +64,7 @@ class Observer:
         self.pods = runtime.store(core.PODS)
         self.nodes = runtime.store(core.NODES)
         self.secrets = runtime.store(core.SECRETS)
+        self.claims = runtime.store(core.CLAIMS)
         self.services = runtime.store(core.SERVICES)
         self.budgets = runtime.store(core.DISRUPTION_BUDGETS)
         self.config_maps = runtime.store(core.CONFIG_MAP_MANIFESTS)
@@ -80,6 +82,7 @@ class Observer:
             self.pods,
             self.nodes,
             self.secrets,
+            self.claims,
             self.services,
             self.budgets,
             self.config_maps,
@@ -103,6 +106,7 @@ class Observer:
             slurm=slurm,
             settled=self._memory.settled(nodeset.metadata.key, claims.pods),
             fault=fault,
+            claims=self._claims(nodeset, claims.pods),
             propagated_conditions=self._options.propagated_node_conditions,
         )
         return Observation(
@@ -139,6 +143,14 @@ class Observer:
         owned = self.pods.by_index(OWNED, meta.uid)
         labelled = self.pods.by_index(LABELLED, str(meta.key))
         return {pod.metadata.uid: pod for pod in (*owned, *labelled)}.values()
+
+    def _claims(self, nodeset: NodeSet, pods: Iterable[PodView]) -> dict[str, ManifestView]:
+        if not nodeset.spec.volume_claim_templates:
+            return {}
+        sources = (volume.persistent_volume_claim for pod in pods for volume in pod.spec.volumes)
+        wanted = {source.claim_name for source in sources if source is not None}
+        found = ((name, self.claims.get(nodeset.metadata.namespace, name)) for name in wanted)
+        return {name: claim for name, claim in found if claim is not None}
 
     def _build(self, nodeset: NodeSet) -> tuple[str, PodTemplate | None, Fault | None]:
         """Revision, template, and why there is none; a NodeSet that cannot be built keeps its revision."""
@@ -211,11 +223,11 @@ def _owner_uid(pod: PodView) -> Iterable[str]:
         yield owner.uid
 
 
-def labelled_nodeset(pod: PodView) -> Iterable[ObjectKey]:
-    """The NodeSet that a worker pod's labels name."""
-    labels: Mapping[str, str] = pod.metadata.labels
+def labelled_nodeset(child: KubeObject) -> Iterable[ObjectKey]:
+    """The NodeSet that the labels of a worker pod or of its claim name."""
+    labels = child.metadata.labels
     if labels.get(keys.LABEL_NAME) == keys.SLURMD:
-        yield ObjectKey(pod.metadata.namespace, labels.get(keys.LABEL_INSTANCE, ""))
+        yield ObjectKey(child.metadata.namespace, labels.get(keys.LABEL_INSTANCE, ""))
 
 
 def _worker_node(pod: PodView) -> Iterable[str]:

@@ -21,6 +21,7 @@ from coil.kinds.nodeset.drain import Cause
 from coil.kinds.nodeset.marks import plan_patch
 from coil.kinds.nodeset.notices import plan_notices
 from coil.kinds.nodeset.records import plan_comments, plan_features, plan_topology
+from coil.kinds.nodeset.retention import plan_retention
 from coil.kinds.nodeset.revive import plan_revivals
 from coil.kinds.nodeset.rollout import plan_rollout
 from coil.kinds.nodeset.scaling import Scaling, plan_scaling
@@ -43,6 +44,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     requeue_after: float = RESYNC
     ask_slurm: bool = False
     """Nothing may be done before Slurm was asked again."""
+    conflicts: tuple[str, ...] = ()
+    """Volume claims whose owner is not ours to set."""
     waiting: Mapping[str, str] = {}
     """Pods that have to go and cannot yet, with the reason."""
 
@@ -61,12 +64,14 @@ def make_plan(snapshot: Snapshot, now: float) -> Plan:
     gone = {deletion.uid for deletion in departures.deletions}
     wanted = _causes(snapshot, condemned)
     patches = _patches(snapshot, wanted, gone)
+    retention = plan_retention(snapshot, condemned)
     revived = {name for revival in revivals for name in revival.nodes}
     return Plan(
         scaling=scaling,
         actions=(
             *patches,
             *states,
+            *retention.changes,
             *departures.deletions,
             *(() if snapshot.fault else scaling.create),
             *plan_comments(snapshot, revived),
@@ -76,6 +81,7 @@ def make_plan(snapshot: Snapshot, now: float) -> Plan:
         ),
         notices=tuple(plan_notices(snapshot, scaling, wanted, patches, departures)),
         requeue_after=_requeue(snapshot, departures.retry_after, now),
+        conflicts=retention.conflicts,
         waiting=departures.waiting,
     )
 

@@ -12,6 +12,7 @@ from coil.kinds.nodeset.actions import (
     AdoptPod,
     CreatePod,
     DeletePod,
+    OwnClaim,
     PatchConditions,
     PatchPod,
     ReleasePod,
@@ -115,6 +116,18 @@ class Pods:
         """Take our reference off a pod that no longer matches."""
         gone = {"$patch": "delete", "uid": self._nodeset.metadata.uid}
         await self._patch(action, {"metadata": {"uid": action.uid, "ownerReferences": [gone]}})
+
+    async def own_claim(self, action: OwnClaim) -> None:
+        """Set the owners of a volume claim, unless somebody else changed it since."""
+        metadata: JsonObject = {
+            "uid": action.uid,
+            "resourceVersion": action.resource_version,
+            "ownerReferences": action.owners,
+        }
+        try:
+            await self._client.patch(core.CLAIMS, action.name, {"metadata": metadata}, self._owner.namespace)
+        except (NotFound, Conflict) as error:
+            log.debug("claim is not what it was", claim=action.name, error=str(error))
 
     def expect_deletions(self, actions: Sequence[DeletePod]) -> None:
         """Hold the next pass back until the cache shows these deletions."""

@@ -42,6 +42,8 @@ from coil.support.objects import ObjectKey
 
 NAME = "nodeset-controller"
 
+CONFLICT = "ConflictingController"
+
 ASK_S = 20.0
 """Longest wait for Slurm's answer within a pass."""
 
@@ -115,7 +117,7 @@ class Reconciler:
         problems += await perform(actions, Means(pods, slurm, seen.template))
         if seen.snapshot.fault is not None:
             problems.append(Problem(PODS, seen.snapshot.fault.reason, seen.snapshot.fault.message))
-        return problems
+        return [*problems, *(_conflict(name) for name in plan.conflicts)]
 
     async def _keep_revisions(self, seen: Observation) -> list[Problem]:
         snapshot = seen.snapshot
@@ -135,6 +137,9 @@ class Reconciler:
         if told is not None and is_news(nodeset.status.conditions, told):
             record_problems(self._record, nodeset, problems)
             self._tell_missing_controller(seen)
+            for conflict in plan.conflicts:
+                note = _conflict(conflict).message
+                self._record(nodeset, "Warning", CONFLICT, "Info", note)
         patch = report.status_patch(nodeset.status, wanted)
         if not patch:
             return
@@ -156,6 +161,11 @@ class Reconciler:
         if fault is not None and fault.reason == "ControllerNotFound":
             note = f"Failed to get Controller ({nodeset.controller_key}): {fault.message}"
             self._record(nodeset, "Warning", "ControllerRefFailed", "Info", note)
+
+
+def _conflict(claim: str) -> Problem:
+    message = f"claim {claim} is controlled by another object: its retention policy is not applied"
+    return Problem("Claims", CONFLICT, message)
 
 
 async def _ask(cluster: Cluster) -> ClusterView | SlurmError:

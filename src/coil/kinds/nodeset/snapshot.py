@@ -12,7 +12,7 @@ import msgspec
 from coil.api import keys
 from coil.api.nodeset import NodeSet
 from coil.kinds.nodeset.times import seconds
-from coil.kube.views import ContainerStatusView, NodeView, PodView
+from coil.kube.views import ContainerStatusView, ManifestView, NodeView, PodView
 from coil.slurm.wire import SlurmJob, SlurmNode
 
 
@@ -149,6 +149,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The caches have seen the creations and deletions of earlier passes."""
     fault: Fault | None = None
     """Why no pod can be built now."""
+    claims: Mapping[str, ManifestView] = {}
+    """Volume claims that the pods name, by name; empty without claim templates."""
     propagated_conditions: tuple[str, ...] = ()
     """Types of Kubernetes node conditions that become drain reasons."""
 

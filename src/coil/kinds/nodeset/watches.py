@@ -37,6 +37,7 @@ class Watches:
         seen.controllers.on_event(lambda change: self._cluster_changed(change.key))
         seen.pods.on_event(self._pod_changed)
         seen.nodes.on_event(self._node_changed)
+        seen.claims.on_event(self._claim_changed)
         for store in (seen.services, seen.budgets, seen.config_maps):
             store.on_event(self._child_changed)
         clusters.on_change(self._slurm_changed)
@@ -69,6 +70,9 @@ class Watches:
             return
         pods = self._observer.pods.by_index(ON_NODE, change.latest.metadata.name)
         self._add({owner for pod in pods for owner in _nodeset_of(pod)})
+
+    def _claim_changed(self, change: Change[ManifestView]) -> None:
+        self._add(labelled_nodeset(change.latest))
 
     def _child_changed(self, change: Change[ManifestView]) -> None:
         self._add(
