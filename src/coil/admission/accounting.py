@@ -35,7 +35,8 @@ def _lines(accounting: Accounting) -> Iterator[str]:
         yield from rules.one_word("spec.externalConfig.host", spec.external_config.host)
     if spec.storage_config is not None:
         for member in ("host", "database", "username"):
-            text = getattr(spec.storage_config, member)
+            # A backslash at the end joins no line here: the value is written in quotes then.
+            text = getattr(spec.storage_config, member).rstrip("\\ \t")
             yield from rules.one_line(f"spec.storageConfig.{member}", text)
 
 

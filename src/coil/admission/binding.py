@@ -1,4 +1,4 @@
-"""The webhook on pods/binding (spec: control-plane 13.7): a worker learns its node's topology before it starts.
+"""The webhook on pods/binding (spec: control-plane 13.7): a worker gets its node's topology before it starts.
 
 It changes no binding: it writes the annotation from which the kubelet fills a variable of slurmd. Nothing
 but a pod that does not exist refuses a binding: whatever fails here is made good by the operator once the
@@ -40,12 +40,9 @@ async def answer(request: Request, client: Client) -> Answer:
     except NotFound as error:
         return Answer(code=FORBIDDEN, message=error.message or str(error))
     except ApiError as error:
-        log.warning(
-            "topology not handed over", pod=request.name, namespace=request.namespace, error=str(error)
-        )
-        return Answer(
-            warnings=[f"the topology was not handed to pod {request.name}: {error.message or error}"]
-        )
+        pod_key = f"{request.namespace}/{request.name}"
+        log.warning("topology not handed over", pod=pod_key, error=str(error))
+        return Answer(warnings=[f"pod {pod_key} did not get its node's topology: {error.message or error}"])
     return Answer()
 
 
