@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -101,11 +100,9 @@ def test_another_replica_takes_over_within_20_s_of_a_kill(managed_server: ApiSer
             assert second.writes() == []
             before = _leader(space)
             first.end(signal.SIGKILL)
-            began = time.monotonic()
+            eventually(lambda: _leader(space) not in (before, ""), within=20, what="the second leads")
             space.apply(controller("beta"))
-            space.wait_condition("controller", "beta", "Reconciled=True", within=20)
-            assert time.monotonic() - began < 20
-            assert _leader(space) != before
+            space.wait_condition("controller", "beta", "Reconciled=True")
 
 
 def test_a_replica_that_is_told_to_stop_hands_over_at_once(managed_server: ApiServer) -> None:
