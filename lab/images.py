@@ -70,6 +70,7 @@ IMAGES = {
         Image("sackd", inputs=(_COMMON, _INIT)),
         Image("login", inputs=(_COMMON, _INIT)),
         Image("tools", inputs=(_COMMON,)),
+        Image("ldap", inputs=(_COMMON,)),
         Image("mariadb", inputs=(_COMMON,)),
         Image(
             "operator",
