@@ -8,6 +8,7 @@ import pytest
 
 from coil.api import keys
 from lab.apiserver import ApiServer
+from tests.support.apiserver import kubectl
 from tests.support.manager import (
     KEYS,
     Manager,
@@ -302,3 +303,38 @@ def test_an_older_statefulset_is_replaced_because_its_service_name_is_immutable(
         eventually(replaced, what="the StatefulSet is made anew")
     deleted = [note for _, reason, note in space.events("Controller", "alba") if reason == "DeleteSucceeded"]
     assert deleted == [f"Deleted *v1.StatefulSet: {space.name}/alba-controller"]
+
+
+MONITORS = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: servicemonitors.monitoring.coreos.com}
+spec:
+  group: monitoring.coreos.com
+  scope: Namespaced
+  names: {kind: ServiceMonitor, plural: servicemonitors}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+"""
+
+
+def test_monitors_come_and_go_and_a_cluster_that_knows_none_is_no_trouble(
+    managed_server: ApiServer, space: Namespace, manager: Manager
+) -> None:
+    wanting = {"enabled": True, "serviceMonitor": {"enabled": True}}
+    space.apply(KEYS, controller("alba", metrics=wanting))
+    space.wait_condition("controller", "alba", "Reconciled=True")
+    assert not [line for line in manager.writes() if "servicemonitors" in line]
+    assert not [event for event in space.events("Controller", "alba") if event[0] == "Warning"]
+    kubectl(managed_server, "apply", "-f", "-", stdin=MONITORS)
+    try:
+        kubectl(managed_server, "wait", "--for=condition=Established", "crd", "--all")
+        space.apply(controller("alba", metrics=wanting, extraConf="DebugFlags=Agent\n"))
+        eventually(lambda: space.get("servicemonitor", "alba-controller"), what="the monitor is made")
+        space.apply(controller("alba", metrics={"enabled": False}))
+        eventually(lambda: not space.get("servicemonitor", "alba-controller"), what="the monitor is gone")
+    finally:
+        kubectl(managed_server, "delete", "crd", "servicemonitors.monitoring.coreos.com")

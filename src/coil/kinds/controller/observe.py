@@ -1,5 +1,6 @@
 """Read the caches, and ask Slurm what only it knows, into one Snapshot."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -17,6 +18,9 @@ from coil.kube.store import Store
 from coil.kube.views import PodView
 from coil.slurm.errors import SlurmError
 from coil.support.objects import ObjectKey
+
+PING_S = 5.0
+"""Longest wait for Slurm's answer which slurmctld responds."""
 
 PODS_OF = "controller/pods"
 NODESETS_OF = "controller/nodesets"
@@ -97,13 +101,14 @@ class Observer:
         )
 
     async def _responding(self, controller: Controller) -> tuple[bool, ...] | None:
-        """Only with backups is there a choice to make."""
+        """Only with backups is there a choice to make; a Slurm that hangs must not hold up the children."""
         cluster = self._clusters.get(controller.metadata.key)
         if not controller.spec.ha.enabled or controller.spec.external or cluster is None:
             return None
         try:
-            return tuple(ping.responding for ping in await cluster.client.ping())
-        except SlurmError:
+            async with asyncio.timeout(PING_S):
+                return tuple(ping.responding for ping in await cluster.client.ping())
+        except (SlurmError, TimeoutError):
             return None
 
     def _slurm(self, key: ObjectKey) -> Slurm | None:

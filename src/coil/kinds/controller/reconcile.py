@@ -11,7 +11,7 @@ from coil.kinds.controller import plan, report
 from coil.kinds.controller.active import LabelChange, choose, label_changes, labelled
 from coil.kinds.controller.observe import Observer
 from coil.kinds.controller.settling import LONE_S, QUIET_S, Settling
-from coil.kinds.controller.snapshot import Snapshot
+from coil.kinds.controller.snapshot import NO_RESTAPI, Snapshot
 from coil.kinds.controller.watches import watch
 from coil.kinds.record import Record
 from coil.kinds.resources import CONTROLLERS
@@ -77,7 +77,7 @@ class Reconciler:
         await self._report(snapshot, chosen, problems, settled=not hold)
         if any(problem.retry for problem in problems):
             raise PassFailedError(problems)
-        return After(hold or _period(snapshot))
+        return After(hold or period(snapshot))
 
     def _hold(self, snapshot: Snapshot, wanted: str) -> float:
         """Seconds to wait before the wanted configuration is rolled out."""
@@ -137,7 +137,9 @@ def _chosen(snapshot: Snapshot) -> str | None:
     return choose(name, snapshot.pods, controller.replicas, snapshot.responding)
 
 
-def _period(snapshot: Snapshot) -> float:
-    """Soon again while a backup may be about to take over."""
-    undecided = snapshot.controller.replicas > 1 and not any(snapshot.responding or ())
-    return TAKEOVER_S if undecided and snapshot.responding is not None else PERIOD_S
+def period(snapshot: Snapshot) -> float:
+    """Seconds until the next look: soon again while a backup may be about to take over."""
+    if snapshot.controller.replicas == 1 or snapshot.slurm is NO_RESTAPI:
+        return PERIOD_S
+    settled = any(snapshot.responding or ()) and all(pod.ready for pod in snapshot.pods)
+    return PERIOD_S if settled else TAKEOVER_S

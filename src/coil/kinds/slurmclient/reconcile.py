@@ -4,6 +4,7 @@ The client's tokens renew themselves; a rotated key and a new address reach it w
 """
 
 from collections.abc import Iterable
+from contextvars import Context
 from typing import Any
 
 from coil.api.controller import Controller as ControllerObject
@@ -62,7 +63,8 @@ class Reconciler:
             return DONE
         if self._clusters.get(key) is None:
             log.info("client registered", url=wanted.base_url)
-        self._clusters.put(key, wanted.base_url, wanted.key)
+        # In an empty context: the poller outlives this pass and must not log in its name.
+        Context().run(self._clusters.put, key, wanted.base_url, wanted.key)
         return DONE
 
     def _drop(self, key: ObjectKey, why: str) -> None:
