@@ -1,5 +1,6 @@
 """Claims about the steps of a pass over a Controller (spec: control-plane 5, 22)."""
 
+import random
 from typing import Any
 
 import msgspec
@@ -206,3 +207,23 @@ def test_a_topology_file_without_its_plugin_is_worth_advice() -> None:
     (text,) = advice(snapshot(controller=wanting, config_maps=files))
     assert "TopologyPlugin" in text
     assert advice(snapshot()) == []
+
+
+def test_ten_passes_over_shuffled_inputs_build_one_template() -> None:
+    """Field cases CTL-08 and CFG-01: the order in which an API lists things changes nothing."""
+    refs = [{"name": name} for name in ("c", "a", "b")]
+    wanting = controller(configFileRefs=refs, prologScriptRefs=[{"name": "p2"}, {"name": "p1"}])
+    files = {name: {f"{name}.conf": ""} for name in ("a", "b", "c", "p1", "p2")}
+    nodesets = [_nodeset(name) for name in ("x", "y", "z")]
+    chance = random.Random(1)  # noqa: S311 - shuffles, hides nothing
+    seen: list[Step] = []
+    for _ in range(10):
+        names = chance.sample(sorted(files), len(files))
+        listed = tuple(chance.sample(nodesets, len(nodesets)))
+        found = planned(
+            snapshot(controller=wanting, config_maps={name: files[name] for name in names}, nodesets=listed)
+        )
+        if found["StatefulSet"] not in seen:
+            seen.append(found["StatefulSet"])
+    assert len(seen) == 1
+    assert isinstance(seen[0], Apply)
