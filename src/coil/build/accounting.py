@@ -42,12 +42,17 @@ def selector(accounting: Accounting) -> dict[str, str]:
 
 
 def service(accounting: Accounting) -> JsonObject | None:
-    """The Service of slurmdbd."""
+    """The Service of slurmdbd.
+
+    It leads to the pod before the kubelet has seen it ready: a new slurmctld waits for slurmdbd, which opens
+    its port as soon as it has its database, and the next probe may be 10 s away.
+    """
     if accounting.spec.external:
         return None
     wanted = accounting.spec.service
     meta = _metadata(accounting, wanted.metadata.labels, wanted.metadata.annotations)
-    return services.service(meta, wanted, keys.SLURMDBD, keys.PORT_SLURMDBD, selector(accounting))
+    manifest = services.service(meta, wanted, keys.SLURMDBD, keys.PORT_SLURMDBD, selector(accounting))
+    return manifest | {"spec": {"publishNotReadyAddresses": True, **manifest["spec"]}}
 
 
 def config_secret(accounting: Accounting, password: bytes | None) -> JsonObject | None:
