@@ -145,12 +145,16 @@ def demo(
     if own_lab:
         _build_everything()
         kubeconfig = cluster.up()
+    extra = values or []
     with step("charts: installed"):
+        if own_lab:
+            install.database(kubeconfig)
+            extra = [install.ACCOUNTING, *extra]
         install.install(kubeconfig, values or [], [install.CRDS, install.OPERATOR])
         if own_lab:
             install.follow_image(kubeconfig, images.content_key(images.IMAGES["operator"]))
-        install.install(kubeconfig, values or [], [install.SLURM])
-    Demo(kubeconfig, _out).run()
+        install.install(kubeconfig, extra, [install.SLURM])
+    Demo(kubeconfig, _out, accounting=own_lab).run()
     say("done")
 
 

@@ -16,6 +16,7 @@ T = TypeVar("T")
 NAMESPACE = "slurm"
 CONTROLLER = "slurm-controller-0"
 OUTPUT = "/tmp/demo-%j.out"  # noqa: S108  inside a worker pod
+RECORD = "JobID,JobName,User,Partition,NodeList,State,ExitCode,Start,Elapsed"
 FINISHED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"}
 BATCH = 'echo "job $SLURM_JOB_ID on $SLURM_JOB_NODELIST"; srun --label hostname'
 
@@ -30,21 +31,26 @@ class Demo:
 
     kubeconfig: Path
     console: Console
+    accounting: bool = False
+    """The cluster has a slurmdbd: show what it recorded."""
 
     def run(self, workers: int = 2) -> None:
         """Show the cluster at work; raise DemoError when something does not come within its time."""
         self.wait(lambda: self.idle() >= workers, within=180, what=f"{workers} idle workers")
         self.show("sinfo")
         self.show("srun", f"--nodes={workers}", "--chdir=/tmp", "hostname")
-        self.batch(workers)
+        job = self.batch(workers)
+        if self.accounting:
+            self.wait(lambda: self.recorded(job), within=30, what=f"job {job} in the accounting database")
+            self.show("sacct", "--allusers", "--allocations", f"--format={RECORD}")
         self.console.print("\n[bold]$ kubectl get nodesets,controllers,pods --output wide[/]")
         self.console.print(
             self.kubectl("get", "nodesets,controllers,pods", "--output", "wide"), highlight=False
         )
         self.console.print(how_to_go_on(self.kubeconfig), highlight=False)
 
-    def batch(self, workers: int) -> None:
-        """A batch job, and its output file from the worker that wrote it."""
+    def batch(self, workers: int) -> str:
+        """A batch job, and its output file from the worker that wrote it; the job's number."""
         options = ["--parsable", f"--nodes={workers}", "--chdir=/tmp", f"--output={OUTPUT}"]
         job = self.show("sbatch", *options, "--wrap", BATCH).strip()
         record = self.wait(lambda: self.finished(job), within=60, what=f"job {job} to end")
@@ -53,6 +59,12 @@ class Demo:
         host, file = str(record["batch_host"]), OUTPUT.replace("%j", job)
         self.console.print(f"\n[bold]$ cat {file}[/]  (on {host})", highlight=False)
         self.console.print(self.execute(self.pod_of(host), "slurmd", "cat", file), highlight=False, end="")
+        return job
+
+    def recorded(self, job: str) -> bool:
+        """Whether the database knows how a job ended."""
+        state = self.slurm("sacct", "--noheader", "--allocations", f"--jobs={job}", "--format=State")
+        return state.split() == ["COMPLETED"]
 
     def show(self, *command: str) -> str:
         """Print and run a Slurm command where slurmctld runs; its output."""

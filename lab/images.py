@@ -88,8 +88,8 @@ IMAGES = {
     )
 }
 
-DEFAULT = ("slurmctld", "slurmd", "slurmrestd", "tools", "operator")
-"""What a cluster without accounting and login nodes needs."""
+DEFAULT = ("slurmctld", "slurmd", "slurmrestd", "slurmdbd", "mariadb", "tools", "operator")
+"""What the cluster of `make up` needs: one without login nodes."""
 
 
 def build(names: Iterable[str] = DEFAULT, *, report: Callable[[str], None] = print) -> dict[str, Path]:

@@ -1,6 +1,7 @@
 """Install the three charts into a cluster: the lab's, or any other by its kubeconfig."""
 
 import json
+import secrets
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,8 @@ class Release:
 CRDS = Release("slurm-operator-crds", "slinky")
 OPERATOR = Release("slurm-operator", "slinky", "operator.yaml")
 SLURM = Release("slurm", "slurm", "slurm.yaml")
+ACCOUNTING = VALUES / "accounting.yaml"
+"""Values for a cluster with `database`."""
 
 
 def install(kubeconfig: Path, extra_values: list[Path], releases: list[Release]) -> None:
@@ -44,6 +47,23 @@ def install(kubeconfig: Path, extra_values: list[Path], releases: list[Release])
             raise InstallError(
                 f"chart {release.name} in namespace {release.namespace}: {done.stderr.strip()}"
             )
+
+
+def database(kubeconfig: Path, namespace: str = SLURM.namespace) -> None:
+    """Make a MariaDB for slurmdbd, without waiting for it; its password stays what it is.
+
+    It is made before the cluster is: a new slurmctld waits for slurmdbd, which waits for its database.
+    """
+    kubectl = [str(binary("kubectl")), "--kubeconfig", str(kubeconfig), "--namespace", namespace]
+    password = f"--from-literal=password={secrets.token_urlsafe(24)}"
+    for command in (
+        ["create", "namespace", namespace],
+        ["create", "secret", "generic", "mariadb-password", password],
+        ["apply", "--filename", str(VALUES / "mariadb.yaml")],
+    ):
+        done = subprocess.run([*kubectl, *command], capture_output=True, text=True, check=False)
+        if done.returncode != 0 and "AlreadyExists" not in done.stderr:
+            raise InstallError(f"the database in namespace {namespace}: {done.stderr.strip()}")
 
 
 def follow_image(kubeconfig: Path, content: str) -> None:
