@@ -44,6 +44,9 @@ LEASE = "slurm-operator"
 DRAIN_S = 20.0
 """How long passes under way may take once the process is told to end; below a pod's 30 s of grace."""
 
+FLUSH_S = 3.0
+"""How long the last events may take."""
+
 KINDS: Sequence[Callable[[Runtime], None]] = (
     accounting_kind.register,
     controller_kind.register,
@@ -99,7 +102,16 @@ async def run(settings: Settings, config: ClusterConfig, stop: asyncio.Event) ->
         if not workers.begun:
             life.cancel()
         await asyncio.wait({life})
-        await events.flush()
+        await _flush(events)
+
+
+async def _flush(events: Events) -> None:
+    """Send what was noted last; a server that does not answer must not use up the pod's grace."""
+    try:
+        async with asyncio.timeout(FLUSH_S):
+            await events.flush()
+    except TimeoutError:
+        log.warning("some events were not recorded")
 
 
 class Workers:
