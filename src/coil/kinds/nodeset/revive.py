@@ -3,7 +3,8 @@
 A stopping worker sets its own node DOWN, and Slurm keeps the record. A pod of the same name then registers
 under a DOWN node, which `ReturnToService` 0 and 1 leave down. Two proofs that the state is old:
 
-- the reason is ours, and was given before the present pod turned ready;
+- the reason is ours, and the present pod did not give it: it is older than the pod's readiness, or the pod
+  is as well as ever long after a pod that says good-bye would have ended;
 - the comment names another Kubernetes node than the one the pod runs on now, and the reason is ours or
   one that slurmctld or a prolog gave about that machine (spec: nodeset 24.1; docs/adr/0031).
 
@@ -16,7 +17,7 @@ from coil.kinds.nodeset.actions import Resume
 from coil.kinds.nodeset.cordon import is_users, wanted_cause
 from coil.kinds.nodeset.drain import POD_TERMINATING, Cause
 from coil.kinds.nodeset.identity import decode_comment
-from coil.kinds.nodeset.snapshot import Snapshot, Worker
+from coil.kinds.nodeset.snapshot import Known, Slurm, Snapshot, Worker
 from coil.slurm.wire import SlurmNode
 
 MACHINE_REASONS = (
@@ -27,6 +28,9 @@ MACHINE_REASONS = (
     "Epilog error",
 )
 """Beginnings of reasons that Slurm itself gives and that concern the machine the node was on."""
+
+GOOD_BYE = 120.0
+"""Seconds after its good-bye at which a pod is known to end, or has ended. Clocks may differ by less."""
 
 _REFUSED = frozenset({"INVALID_REG", "REBOOT_ISSUED"})
 """In these states slurmctld refuses the change (spec: nodeset 7.3)."""
@@ -42,7 +46,7 @@ def plan_revivals(snapshot: Snapshot, condemned: Mapping[str, Cause]) -> list[Re
         and worker.healthy
         and wanted_cause(worker, condemned) is None
         and not is_users(worker)
-        and is_stale(worker, worker.record)
+        and is_stale(worker, worker.record, snapshot.slurm)
     ]
     why = "the state is that of an earlier incarnation of the worker"
     return [Resume(nodes=tuple(names), why=why)] if names else []
@@ -52,14 +56,14 @@ def _out_of_service(record: SlurmNode) -> bool:
     return record.drain or "DOWN" in record.state
 
 
-def is_stale(worker: Worker, record: SlurmNode) -> bool:
+def is_stale(worker: Worker, record: SlurmNode, slurm: Slurm) -> bool:
     """The record is out of service for a cause that is over."""
     if record.busy or not _REFUSED.isdisjoint(record.state):
         return False
     if _moved(worker, record):
         known = _is_own(record) or record.reason.startswith(MACHINE_REASONS)
         return known and _out_of_service(record)
-    return "DOWN" in record.state and _left_by_predecessor(worker, record)
+    return "DOWN" in record.state and _left_by_predecessor(worker, record, slurm)
 
 
 def _moved(worker: Worker, record: SlurmNode) -> bool:
@@ -67,12 +71,17 @@ def _moved(worker: Worker, record: SlurmNode) -> bool:
     return info is not None and info.node not in ("", worker.pod.spec.node_name)
 
 
-def _left_by_predecessor(worker: Worker, record: SlurmNode) -> bool:
+def _left_by_predecessor(worker: Worker, record: SlurmNode, slurm: Slurm) -> bool:
     if not _is_own(record) or "NOT_RESPONDING" in record.state:
         return False
-    # The present pod says the same words when it stops, later than it turned ready.
-    changed = record.reason_changed_at
-    return record.reason != POD_TERMINATING or (changed.set and changed.number < worker.ready_since)
+    return record.reason != POD_TERMINATING or _by_another_pod(worker, record, slurm)
+
+
+def _by_another_pod(worker: Worker, record: SlurmNode, slurm: Slurm) -> bool:
+    said = record.reason_changed_at
+    if not said.set or not isinstance(slurm, Known):
+        return False
+    return said.number < worker.ready_since or said.number + GOOD_BYE < slurm.observed_at
 
 
 def _is_own(record: SlurmNode) -> bool:

@@ -6,11 +6,11 @@ from coil.api import keys
 from coil.kinds.nodeset.drain import POD_TERMINATING, Cause
 from coil.kinds.nodeset.identity import PodInfo, encode_comment
 from coil.kinds.nodeset.records import plan_comments
-from coil.kinds.nodeset.revive import plan_revivals
-from coil.kinds.nodeset.times import seconds
+from coil.kinds.nodeset.revive import GOOD_BYE, plan_revivals
+from coil.kinds.nodeset.times import seconds, text
 from coil.kube.views import PodView
 from coil.slurm.wire import Number, SlurmNode
-from tests.support.workers import LONG_AGO, host, pod, record, snapshot
+from tests.support.workers import LONG_AGO, NOW, host, pod, record, snapshot
 
 READY = int(seconds(LONG_AGO))
 ELSEWHERE = encode_comment(PodInfo(namespace="slurm", pod_name="gpu-0", node="kn-9"))
@@ -31,9 +31,16 @@ def test_a_good_bye_from_before_the_pod_turned_ready_is_over() -> None:
     assert revived(down(POD_TERMINATING, since=READY - 5, state="DOWN+DRAIN"))
 
 
-@pytest.mark.parametrize("later", [0, 1, 600])
+@pytest.mark.parametrize("later", [0, 1, 30])
 def test_the_good_bye_of_this_very_pod_is_respected(later: int) -> None:
-    assert not revived(down(POD_TERMINATING, since=READY + later))
+    since = int(NOW) - 60
+    assert not revived(down(POD_TERMINATING, since=since + later), pod(0, ready_since=text(since)))
+
+
+def test_a_pod_that_is_well_long_after_a_good_bye_did_not_say_it() -> None:
+    just, long_ago = int(NOW - GOOD_BYE), int(NOW - GOOD_BYE - 1)
+    assert not revived(down(POD_TERMINATING, since=just))
+    assert revived(down(POD_TERMINATING, since=long_ago))
 
 
 def test_a_good_bye_without_time_is_respected() -> None:
