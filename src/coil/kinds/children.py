@@ -80,9 +80,14 @@ class ChildError(Exception):
     """
 
     def __init__(self, doing: str, child: "Child", error: ApiError) -> None:
-        super().__init__(f"error {doing} {child.namespace}/{child.name}: {error.message or error}")
+        super().__init__(f"error {doing} {child.namespace}/{child.name}: {_said(error)}")
         self.reason = error.reason if error.reason.isalpha() else "WriteFailed"
         self.retry = not isinstance(error, Invalid)
+
+
+def _said(error: ApiError) -> str:
+    """What the server said; when it said nothing, what was tried and how that ended."""
+    return error.message or str(error)
 
 
 class Child(NamedTuple):
@@ -158,7 +163,9 @@ class Children:
         except (NotFound, Conflict):
             return  # it is gone, or another has its name: the event of that brings the owner back
         except ApiError as error:
-            self._warn(owner, "DeleteFailed", "Delete", f"Error deleting {child.title}: {error}", child)
+            self._warn(
+                owner, "DeleteFailed", "Delete", f"Error deleting {child.title}: {_said(error)}", child
+            )
             raise ChildError("deleting", child, error) from error
         log.info("child deleted", child=child.title)
         note = f"Deleted {child.title}"
@@ -174,7 +181,9 @@ class Children:
             await self._patch_unseen(owner, child, wanted)
             return
         except ApiError as error:
-            self._warn(owner, "CreateFailed", "Create", f"Error creating {child.title}: {error}", child)
+            self._warn(
+                owner, "CreateFailed", "Create", f"Error creating {child.title}: {_said(error)}", child
+            )
             raise ChildError("creating", child, error) from error
         log.info("child created", child=child.title)
         note, related = f"Created {child.title}", child._replace(uid=made.metadata.uid).reference
@@ -196,7 +205,7 @@ class Children:
                 child.resource, child.name, body, child.namespace, field_manager=FIELD_MANAGER
             )
         except ApiError as error:
-            self._warn(owner, "PatchFailed", "Patch", f"Error patching {child.title}: {error}", child)
+            self._warn(owner, "PatchFailed", "Patch", f"Error patching {child.title}: {_said(error)}", child)
             raise ChildError("patching", child, error) from error
         log.info("child patched", child=child.title, members=members(body))
 
