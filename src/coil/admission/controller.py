@@ -8,7 +8,7 @@ from coil.admission.verdict import Verdict, verdict
 from coil.api import keys, names
 from coil.api.controller import Controller
 from coil.build import controller as build
-from coil.build.advice import controller_advice
+from coil.build.advice import controller_advice, external_addresses
 from coil.build.errors import BuildError
 from coil.build.slurmconf import ConfigInputs
 
@@ -43,8 +43,10 @@ def validate(old: Controller | None, new: Controller, lookups: Lookups) -> Verdi
     else:
         errors += _immutable(old, new)
         before = _lines(old)
-    warnings = [*_unknown_files(new, lookups), *([] if errors or added else _advice(new, lookups))]
-    return verdict([*errors, *added], [*warnings, *_always(new)], before)
+    warnings = [*_advice(new), *_unknown_files(new, lookups)]
+    if not errors and not added:
+        warnings += _build_advice(new, lookups)
+    return verdict([*errors, *added], warnings, before)
 
 
 def _cluster_name(controller: Controller) -> Iterator[str]:
@@ -117,11 +119,13 @@ def _slurm_key(controller: Controller) -> str | None:
     return None if ref is None else ref.name
 
 
-def _always(controller: Controller) -> Iterator[str]:
+def _advice(controller: Controller) -> Iterator[str]:
+    yield from external_addresses(controller.spec.service.spec)
     yield from overrides.advice(controller.spec)
 
 
-def _advice(controller: Controller, lookups: Lookups) -> Iterator[str]:
+def _build_advice(controller: Controller, lookups: Lookups) -> Iterator[str]:
+    """What the operator will say of an object that keeps the rules."""
     spec = controller.spec
     inputs = ConfigInputs(config_maps={**_not_read(controller), **lookups.config_maps})
     yield from controller_advice(controller, inputs)

@@ -32,7 +32,7 @@ def validate(old: NodeSet | None, new: NodeSet, _lookups: Lookups) -> Verdict:
     added = list(_added_rules(new))
     immutable = _immutable(old, new) if old is not None else ()
     before = _added_rules(old) if old is not None else ()
-    warnings = [] if errors or added else _advice(new)
+    warnings = [*_advice(new), *([] if errors or added else _build_advice(new))]
     return verdict([*immutable, *errors, *added], warnings, before)
 
 
@@ -100,9 +100,13 @@ def _claims(templates: list[JsonObject]) -> list[Any]:
 
 
 def _advice(nodeset: NodeSet) -> Iterator[str]:
-    yield from nodeset_advice(nodeset)
     yield from overrides.advice(nodeset.spec)
     yield from overrides.no_image(nodeset.spec, "slurmd", "logfile")
+
+
+def _build_advice(nodeset: NodeSet) -> Iterator[str]:
+    """What the operator will say of an object that keeps the rules."""
+    yield from nodeset_advice(nodeset)
     inputs = build.PodInputs(controller=_stand_in(nodeset))
     try:
         template = build.template(nodeset, inputs, "")

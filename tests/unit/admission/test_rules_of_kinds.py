@@ -303,8 +303,8 @@ class TestController:
         )
         assert found.errors == []
         assert [text.partition(": ")[0] for text in found.warnings] == [
-            "spec.slurmctld.securityContext.runAsUser",
             "spec.service.spec.externalIPs",
+            "spec.slurmctld.securityContext.runAsUser",
             "spec.slurmctld.image",
             "spec.persistence",
         ]
@@ -389,3 +389,13 @@ class TestOthers:
             token.validate(None, jwt(lifetime="1 day"), NOTHING)
         (text,) = token.validate(None, jwt(lifetime="-1h"), NOTHING).warnings
         assert text.startswith("spec.lifetime: -1h makes tokens that are expired")
+
+
+def test_warnings_come_with_either_verdict() -> None:
+    """Field case INJ-04: refused or not, the user hears what has no effect."""
+    service = {"spec": {"externalIPs": ["192.0.2.53"]}}
+    found = control(clusterName="a b", service=service)
+    assert (len(found.errors), len(found.warnings)) == (1, 1)
+    container = {"image": "i", "securityContext": {"privileged": False}}
+    found = workers(extraConf="spare", slurmd=container)
+    assert (len(found.errors), len(found.warnings)) == (1, 1)

@@ -33,17 +33,26 @@ service:
   path: {{ .path }}
 {{- end -}}
 
-{{- /* Certificate, key and CA in base64, as YAML: those that the Secret holds, or new ones. */ -}}
+{{- /* The Secret's `data` and the `caBundle`, as YAML: of the Secret that is there, or new ones. The bundle then
+holds the earlier CA too, since the pods go on with the earlier certificate until the kubelet hands them the new
+one; the next upgrade drops it. */ -}}
 {{- define "slurm-operator.webhook.certificates" -}}
 {{- $secret := .Values.certManager.secretName -}}
 {{- $namespace := include "slurm-operator.namespace" . -}}
 {{- $data := (lookup "v1" "Secret" $namespace $secret).data | default dict -}}
-{{- if not (and (get $data "tls.crt") (get $data "tls.key") (get $data "ca.crt")) -}}
+{{- $bundle := get $data "ca.crt" -}}
+{{- if not (and (get $data "tls.crt") (get $data "tls.key") $bundle) -}}
 {{- $name := include "slurm-operator.webhook.name" . -}}
 {{- $hosts := list (printf "%s.%s" $name $namespace) (printf "%s.%s.svc" $name $namespace) -}}
 {{- $ca := genCA $secret 3650 -}}
 {{- $leaf := genSignedCert $name nil $hosts 3650 $ca -}}
 {{- $data = dict "tls.crt" (b64enc $leaf.Cert) "tls.key" (b64enc $leaf.Key) "ca.crt" (b64enc $ca.Cert) -}}
+{{- $earlier := "" -}}
+{{- $registered := lookup "admissionregistration.k8s.io/v1" "ValidatingWebhookConfiguration" "" (include "slurm-operator.webhook.fullname" .) -}}
+{{- range $registered.webhooks -}}
+{{- $earlier = default "" .clientConfig.caBundle -}}
 {{- end -}}
-{{- toYaml (pick $data "tls.crt" "tls.key" "ca.crt") -}}
+{{- $bundle = b64enc (print $ca.Cert (b64dec $earlier)) -}}
+{{- end -}}
+{{- toYaml (dict "data" (pick $data "tls.crt" "tls.key" "ca.crt") "caBundle" $bundle) -}}
 {{- end -}}
