@@ -60,6 +60,13 @@ async def test_get_reads_one_object(server: KubeServer, client: Client) -> None:
     assert server.requests[0].path == "/api/v1/namespaces/ns/pods/a"
 
 
+async def test_replies_are_asked_for_unpacked(server: KubeServer, client: Client) -> None:
+    server.on_request(seen := Seen())
+    await client.get(PODS, "a", "ns")
+    assert seen.headers["Accept-Encoding"] == "identity"
+    assert seen.headers["Accept"] == "application/json"
+
+
 async def test_cluster_scoped_objects_have_no_namespace_in_their_path(
     server: KubeServer, client: Client
 ) -> None:

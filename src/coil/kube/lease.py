@@ -1,8 +1,8 @@
 """Leader election by a Lease object, as client-go does it.
 
 Clocks of different machines are never compared: a lease counts as held until it has not changed for
-its duration on our own clock. Losing is fatal to the work, not to the process' honour: the work is
-cancelled before another replica may begin.
+its duration on our own clock. Who cannot renew stops working before another may begin; who sees that
+another holds the lease (a person may have written it) stops at once.
 """
 
 import asyncio
@@ -67,6 +67,7 @@ class Lease:
         self._timing = timing or Timing()
         self._seen: LeaseView | None = None
         self._seen_at = float("-inf")
+        self._leading = False
         self._gauge = metrics.leader.labels(name)
         self._gauge.set(0)
 
@@ -78,12 +79,16 @@ class Lease:
         """
         await self._acquire()
         log.info("leading", lease=self._name, identity=self._identity)
-        self._gauge.set(1)
+        self._set_leading(leading=True)
         try:
             await self._lead(work)
         finally:
-            self._gauge.set(0)
+            self._set_leading(leading=False)
             await self._release()
+
+    def _set_leading(self, *, leading: bool) -> None:
+        self._leading = leading
+        self._gauge.set(leading)
 
     async def _lead(self, work: Callable[[], Awaitable[None]]) -> None:
         async with Tasks() as tasks:
@@ -114,8 +119,8 @@ class Lease:
         try:
             async with asyncio.timeout(self._timing.renew / 2):
                 return await self._take()
-        except Conflict:
-            self._seen = None  # somebody else wrote: read before the next attempt
+        except (Conflict, NotFound):
+            self._seen = None  # somebody else wrote or deleted it: read before the next attempt
         except (ApiError, TimeoutError) as error:
             log.warning("lease could not be taken or renewed", lease=self._name, error=str(error))
         return False
@@ -128,9 +133,15 @@ class Lease:
                 return await self._create()
         lease = self._seen
         if lease is None or self._held_by_other(lease):
-            return False
+            return self._yield_to(lease)
         await self._write(lease, self._claim(lease, utc_now()))
         return True
+
+    def _yield_to(self, lease: LeaseView | None) -> bool:
+        if self._leading and lease is not None:
+            holder = lease.spec.holder_identity
+            raise LeadershipLostError(f"lease {self._namespace}/{self._name} is held by {holder!r} now")
+        return False
 
     async def _create(self) -> bool:
         body = {"metadata": {"name": self._name}, "spec": self._claim(None, utc_now())}
@@ -172,19 +183,29 @@ class Lease:
 
     async def _release(self) -> None:
         """Let another replica lead at once instead of after `duration`; failing only costs time."""
-        lease = self._seen
-        if lease is None or not self._holds(lease):
-            return
-        now = micro_time(utc_now())
-        spec = {
-            "holderIdentity": "",
-            "leaseDurationSeconds": 1,
-            "acquireTime": now,
-            "renewTime": now,
-            "leaseTransitions": lease.spec.lease_transitions or 0,
-        }
         try:
             async with asyncio.timeout(self._timing.retry):
-                await self._write(lease, spec)
+                await self._give_up()
         except (ApiError, TimeoutError) as error:
             log.warning("lease could not be released", lease=self._name, error=str(error))
+
+    async def _give_up(self) -> None:
+        # Ending the work may have cut off a renewal that the server did or still does carry out: our own
+        # idea of the lease's version cannot be trusted.
+        while self._holds(lease := await self._client.get(LEASES, self._name, self._namespace)):
+            try:
+                return await self._write(lease, _released(lease))
+            except Conflict:
+                continue
+        return None
+
+
+def _released(lease: LeaseView) -> JsonObject:
+    now = micro_time(utc_now())
+    return {
+        "holderIdentity": "",
+        "leaseDurationSeconds": 1,
+        "acquireTime": now,
+        "renewTime": now,
+        "leaseTransitions": lease.spec.lease_transitions or 0,
+    }

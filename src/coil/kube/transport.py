@@ -16,9 +16,9 @@ from coil.kube.credentials import CredentialsError
 from coil.kube.errors import Timeout, Unauthorized, Unavailable, from_reply
 from coil.support import metrics
 
-USER_AGENT = "coil"
 _JSON = "application/json"
-
+# The server is near and packs lists slowly: unpacked ones cost less CPU time on both sides.
+HEADERS = {"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": "coil"}
 
 KEEPALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 """A server that vanished without a farewell is noticed within 30 s: on a watch we never send anything, so
@@ -109,10 +109,7 @@ class Transport:
 
     async def __aenter__(self) -> Self:
         connector = aiohttp.TCPConnector(limit=0, ssl=self._config.tls or True, socket_factory=_socket)
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            headers={"Accept": _JSON, "User-Agent": USER_AGENT},
-        )
+        self._session = aiohttp.ClientSession(connector=connector, headers=HEADERS)
         return self
 
     async def __aexit__(

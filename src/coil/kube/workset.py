@@ -20,7 +20,7 @@ class Priority(IntEnum):
     CHANGE = 0
     """Something happened to the object: a user may be waiting."""
     RESYNC = 1
-    """Nothing happened that we know of: retries, periodic passes, the first list."""
+    """Nothing happened that we know of: retries and periodic passes."""
 
 
 class Spacing(msgspec.Struct, frozen=True, gc=False):

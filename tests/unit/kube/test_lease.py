@@ -60,6 +60,8 @@ class Leases:
 
     async def replace(self, _resource: object, _name: str, body: Any, _namespace: str) -> LeaseView:
         await self._reach()
+        if self.lease is None:
+            raise NotFound(404, "NotFound")
         if body["metadata"]["resourceVersion"] != str(self.version):
             raise Conflict(409, "Conflict")
         return self._store(body)
@@ -130,6 +132,18 @@ async def test_the_lease_is_released_after_the_work_has_ended() -> None:
     assert server.lease is not None
     assert server.lease.spec.holder_identity == ""
     assert server.writes[-1] >= one.ended
+
+
+async def test_a_renewal_cut_off_by_the_end_of_the_work_does_not_prevent_the_release() -> None:
+    """The server has carried it out, so the version we know is an old one."""
+    server = Leases()
+    one = Replica(server, "one")
+    task = asyncio.ensure_future(one.run())
+    await asyncio.sleep(5)
+    assert server.lease is not None
+    server._store({"spec": msgspec.to_builtins(server.lease.spec)})
+    await ended(task)
+    assert server.lease.spec.holder_identity == ""
 
 
 async def test_work_that_ends_by_itself_releases_too() -> None:
@@ -242,6 +256,33 @@ async def test_a_write_by_somebody_else_is_read_before_the_next_attempt() -> Non
     await asyncio.sleep(60)
     assert one.ended is None
     await ended(task)
+
+
+async def test_a_lease_that_was_deleted_is_made_again() -> None:
+    server = Leases()
+    one = Replica(server, "one")
+    task = asyncio.ensure_future(one.run())
+    await asyncio.sleep(10)
+    server.lease = None
+    await asyncio.sleep(60)
+    assert one.ended is None
+    assert server.lease is not None
+    await ended(task)
+
+
+async def test_a_lease_given_to_another_ends_the_work_as_soon_as_it_is_seen() -> None:
+    """Such as `kubectl edit lease`: waiting out the renew time would mean two leaders."""
+    server = Leases()
+    one = Replica(server, "one")
+    task = asyncio.ensure_future(one.run())
+    await asyncio.sleep(10)
+    server._store({"spec": {"holderIdentity": "two", "leaseDurationSeconds": 15}})
+    with pytest.raises(LeadershipLostError, match="is held by 'two' now"):
+        await task
+    assert one.ended is not None
+    assert one.ended <= 10 + 2 * RETRY + 1
+    assert server.lease is not None
+    assert server.lease.spec.holder_identity == "two", "what is another's is not released"
 
 
 async def test_two_that_create_at_once_do_not_both_lead() -> None:
