@@ -4,6 +4,7 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
+from coil.kube.errors import Invalid
 from coil.support.objects import ObjectMeta
 
 
@@ -47,7 +48,11 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     def object_path(self, name: str, namespace: str | None = None, subresource: str | None = None) -> str:
         """URL path of one object; ValueError when its name or namespace is missing.
 
-        An empty name would make the path that of the collection, and a DELETE there deletes all.
+        An empty name would make the path that of the collection, and a DELETE there deletes all. Names may
+        come from users, as in `secretRef`: `../../kube-system/secrets/x` would be another object.
+
+        Raises:
+            Invalid: the name or the namespace is no single part of a path.
         """
         if not name:
             raise ValueError(f"a {self.kind} was addressed without a name")
@@ -55,6 +60,9 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
             raise ValueError(
                 f"{self.kind} {name!r} was addressed without a namespace; its kind is namespaced"
             )
+        for part in (name, namespace or ""):
+            if "/" in part or part in (".", ".."):
+                raise Invalid(422, "Invalid", f"{part[:80]!r} cannot name a {self.kind}")
         tail = f"/{subresource}" if subresource else ""
         return f"{self.collection_path(namespace)}/{name}{tail}"
 

@@ -3,6 +3,7 @@
 import pytest
 
 from coil.kube import core
+from coil.kube.errors import Invalid
 from coil.kube.resource import Resource
 from coil.kube.views import MetadataView
 
@@ -38,6 +39,15 @@ def test_an_object_without_a_name_is_not_the_collection() -> None:
 def test_a_namespaced_object_needs_its_namespace(namespace: str | None) -> None:
     with pytest.raises(ValueError, match="Pod 'a' was addressed without a namespace"):
         core.PODS.object_path("a", namespace)
+
+
+@pytest.mark.parametrize("name", ["../secrets/x", "a/../../../kube-system/secrets/x", "a/b", "/", ".", ".."])
+def test_a_name_from_a_user_never_leads_elsewhere(name: str) -> None:
+    """A Token with such a secretRef would have the operator write into another namespace."""
+    with pytest.raises(Invalid, match="cannot name a Secret"):
+        core.SECRETS.object_path(name, "ns")
+    with pytest.raises(Invalid, match="cannot name a Pod"):
+        core.PODS.object_path("a", name)
 
 
 def test_a_resource_is_called_as_kubectl_calls_it() -> None:
