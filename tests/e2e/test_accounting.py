@@ -1,0 +1,110 @@
+"""Jobs reach a real database through a real slurmdbd, and trouble with it harms no job."""
+
+import secrets
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.support.accounting import AccountedCluster, refer
+from tests.support.kubectl import Kubectl, wait_until
+from tests.support.slurm_cluster import SlurmCluster
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def cluster(kubectl: Kubectl) -> Iterator[AccountedCluster]:
+    """A cluster with one worker that was there before its database; each test leaves it as it was."""
+    made = AccountedCluster(kubectl, f"e2e-{secrets.token_hex(3)}")
+    try:
+        made.create(replicas=1)
+        made.wait_complaint("mariadb")
+        started = time.monotonic()
+        made.create_database()
+        made.wait_available()
+        print(f"slurmdbd has its database after {time.monotonic() - started:.1f} s")
+        made.wait_idle(1)
+        print(f"the worker is idle after {time.monotonic() - started:.1f} s")
+        yield made
+    finally:
+        made.delete()
+
+
+def test_a_completed_job_is_in_sacct(cluster: AccountedCluster) -> None:
+    """Although slurmctld first started without slurmdbd, and slurmdbd without its database."""
+    job = cluster.submit("true")
+    started = time.monotonic()
+    cluster.wait_recorded(job, within=30)
+    print(f"in sacct {time.monotonic() - started:.1f} s after it was submitted")
+    assert cluster.condition("accounting", cluster.name, "Reconciled")["status"] == "True"
+    assert cluster.condition("accounting", cluster.name, "DatabaseExclusive")["status"] == "True"
+
+
+def test_jobs_run_without_the_database_and_are_in_it_afterwards(cluster: AccountedCluster) -> None:
+    """The database is gone while a job is submitted, runs and ends."""
+    cluster.wait_recorded(cluster.submit("true"))
+    cluster.scale_database(0)
+    job = cluster.submit("true")
+    cluster.wait_job(job, "COMPLETED", within=30)
+    cluster.scale_database(1)
+    started = time.monotonic()
+    cluster.wait_recorded(job)
+    print(f"in sacct {time.monotonic() - started:.1f} s after the database was back")
+
+
+def test_a_changed_password_reaches_slurmdbd(cluster: AccountedCluster) -> None:
+    """One restart of slurmdbd with it (DBD-13); while the database has another one, the condition says so."""
+    before = cluster.slurmdbd_uid()
+    started = time.monotonic()
+    cluster.set_password("b\"C'\\d#é")
+    wait_until(lambda: cluster.slurmdbd_uid() not in ("", before), within=30, what="slurmdbd is made anew")
+    print(f"slurmdbd was made anew after {time.monotonic() - started:.1f} s")
+    cluster.wait_complaint("Access denied for user 'slurm'")
+    job = cluster.submit("true")
+    cluster.wait_job(job, "COMPLETED", within=30)
+    after = cluster.slurmdbd_uid()
+
+    cluster.scale_database(0)
+    cluster.scale_database(1)
+    cluster.wait_available()
+    cluster.wait_recorded(job)
+    assert cluster.slurmdbd_uid() == after, "slurmdbd restarted more than once"
+
+
+def test_another_cluster_uses_it_as_an_external_one(
+    cluster: AccountedCluster, new_cluster: Callable[[], SlurmCluster]
+) -> None:
+    """An external Accounting has no children; its slurmctld registers where it says (DBD-14, DBD-16)."""
+    other = new_cluster()
+    key = cluster.kubectl.get("secret", "keys", "--namespace", cluster.name)["data"]
+    manifests = refer(other.manifests(replicas=0), "outside").split("---\n")
+    other.kubectl.apply("---\n".join(part for part in manifests if "kind: Secret" not in part))
+    other.kubectl.apply(_keys(other.name, key) + "---" + _outside(other.name, cluster.name))
+    wait_until(lambda: "(primary)" in other.try_slurm("scontrol", "ping"), within=60, what="slurmctld runs")
+    clusters = cluster.slurm("sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=cluster")
+    assert {f"{other.name}_{other.name}", f"{cluster.name}_{cluster.name}"} <= set(clusters.split())
+    assert other.condition("accounting", "outside", "Reconciled")["status"] == "True"
+    assert other.condition("accounting", "outside", "Available")["reason"] == "External"
+    workloads = other.kubectl.get("statefulsets,services", "--namespace", other.name)
+    assert not [each for each in workloads if "accounting" in each["metadata"]["name"]]
+
+
+def _keys(namespace: str, data: dict[str, str]) -> str:
+    return f"""
+apiVersion: v1
+kind: Secret
+metadata: {{name: keys, namespace: {namespace}}}
+data: {{slurm.key: {data["slurm.key"]}, jwt.key: {data["jwt.key"]}}}
+"""
+
+
+def _outside(namespace: str, cluster: str) -> str:
+    return f"""
+apiVersion: slinky.slurm.net/v1beta1
+kind: Accounting
+metadata: {{name: outside, namespace: {namespace}}}
+spec:
+  external: true
+  externalConfig: {{host: {cluster}-accounting.{cluster}, port: 6819}}
+"""
