@@ -10,10 +10,9 @@ command line.
 import asyncio
 import os
 import socket
-import ssl
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 
 from coil.kinds.accounting import reconcile as accounting_kind
@@ -31,10 +30,10 @@ from coil.kube.controller import Controller
 from coil.kube.events import Events
 from coil.kube.lease import Lease
 from coil.service import process
-from coil.service.http import PROBES, Handler, metrics, serving
+from coil.service.http import PROBES, serving
 from coil.service.profile import PROFILES
-from coil.service.secure import guarded, self_signed
-from coil.service.settings import Address, Settings, address
+from coil.service.secure import Server, metrics_server
+from coil.service.settings import Settings, address
 from coil.slurm.clusters import Clusters
 from coil.support import log as logs
 from coil.support.tasks import Tasks
@@ -145,23 +144,11 @@ async def _live(settings: Settings, client: Client, identity: str, caches: Cache
     await Lease(client, namespace, LEASE, identity).run(workers.run)
 
 
-Server = tuple[Address | None, Mapping[str, Handler], ssl.SSLContext | None]
-
-
 def _servers(settings: Settings, client: Client) -> Iterator[Server]:
     yield address(settings.health_addr), PROBES, None
-    yield _metrics_server(settings, client)
+    yield metrics_server(settings, client)
     if settings.profile:
         yield address(settings.profile_addr), PROFILES, None
-
-
-def _metrics_server(settings: Settings, client: Client) -> Server:
-    where, answer = address(settings.metrics_addr), metrics()
-    if not settings.metrics_secure:
-        return where, {"/metrics": answer}, None
-    if where is None:
-        log.info("--metrics-secure has no effect: metrics are off")
-    return where, {"/metrics": guarded(answer, client)}, self_signed(socket.gethostname())
 
 
 if __name__ == "__main__":

@@ -5,8 +5,10 @@ authenticated by a TokenReview and authorised by a SubjectAccessReview for `get`
 """
 
 import datetime as dt
+import socket
 import ssl
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,8 @@ from cryptography.x509.oid import NameOID
 from coil.kube.client import Client
 from coil.kube.errors import ApiError
 from coil.kube.resource import Resource
-from coil.service.http import Handler
+from coil.service.http import Handler, metrics
+from coil.service.settings import Address, ProcessSettings, address
 from coil.support.clock import utc_now
 from coil.support.log import get_logger
 from coil.support.objects import JsonObject, ObjectMeta
@@ -28,6 +31,9 @@ from coil.support.objects import JsonObject, ObjectMeta
 LIFETIME = dt.timedelta(days=365)
 SKEW = dt.timedelta(hours=1)
 """A scraper's clock may be this far behind."""
+
+Server = tuple[Address | None, Mapping[str, Handler], ssl.SSLContext | None]
+"""Where to serve what, and the context for HTTPS."""
 
 log = get_logger("metrics")
 
@@ -53,6 +59,16 @@ ACCESS_REVIEWS = Resource(
     view=Review,
     namespaced=False,
 )
+
+
+def metrics_server(settings: ProcessSettings, client: Client) -> Server:
+    """The server of a process' metrics, as its flags want it."""
+    where, answer = address(settings.metrics_addr), metrics()
+    if not settings.metrics_secure:
+        return where, {"/metrics": answer}, None
+    if where is None:
+        log.info("--metrics-secure has no effect: metrics are off")
+    return where, {"/metrics": guarded(answer, client)}, self_signed(socket.gethostname())
 
 
 def guarded(handler: Handler, client: Client) -> Handler:

@@ -25,7 +25,8 @@ from coil.kube.config import ClusterConfig
 from coil.kube.lease import LeadershipLostError, Lease
 from coil.kube.transport import Limits
 from coil.service import process
-from coil.service.http import SHUTDOWN_S, Handler, metrics, ok, serving
+from coil.service.http import SHUTDOWN_S, Handler, ok, serving
+from coil.service.secure import metrics_server
 from coil.service.settings import Address, WebhookSettings, address
 from coil.support.log import get_logger
 from coil.support.tasks import Tasks
@@ -58,7 +59,7 @@ async def run(settings: WebhookSettings, config: ClusterConfig, stop: asyncio.Ev
         client = await stack.enter_async_context(Client(config, READ))
         probes = {"/healthz": ok, "/readyz": _readiness(ready)}
         await stack.enter_async_context(serving(address(settings.health_addr), probes))
-        await stack.enter_async_context(serving(address(settings.metrics_addr), {"/metrics": metrics()}))
+        await stack.enter_async_context(serving(*metrics_server(settings, client)))
         tasks = await stack.enter_async_context(Tasks())
         certificates = Certificates(Path(settings.cert_dir))
         tasks.spawn("certificates", certificates.run())
