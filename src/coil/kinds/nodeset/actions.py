@@ -11,11 +11,15 @@ from coil.support.objects import OwnerReference
 
 
 class CreatePod(msgspec.Struct, frozen=True, kw_only=True):
-    """Make a worker pod for this ordinal."""
+    """Make a worker pod: for an ordinal, perhaps pinned to a node, or for a Kubernetes node."""
 
     name: str
-    ordinal: int
+    """Its name, or what the server-generated one begins with."""
     why: str
+    ordinal: int = -1
+    node: str = ""
+    hostname: str = ""
+    """Host name of the worker on `node`, in scaling mode DaemonSet."""
 
 
 class DeletePod(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,10 @@ from coil.kinds.nodeset.removal import Verdict, may_delete
 from coil.kinds.nodeset.rollout import disruption_budget
 from coil.kinds.nodeset.scaling import BURST, Scaling
 from coil.kinds.nodeset.snapshot import Registration, Snapshot, Worker
+from coil.kinds.nodeset.times import seconds
+
+DAEMON_PAUSE = 60.0
+"""Least seconds between the creations of two daemon pods on a node where they end at once."""
 
 
 class Departures(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +38,7 @@ def plan_departures(
     retry = math.inf
     lost = _lost(snapshot, condemned, scaling, now)
     for worker in _leaving(snapshot, condemned):
-        verdict = may_delete(worker, snapshot.slurm)
+        verdict = _verdict(worker, snapshot, now)
         if verdict.allowed:
             deletions.append(_deletion(worker, verdict, condemned.get(worker.uid)))
         else:
@@ -55,6 +59,14 @@ def _leaving(snapshot: Snapshot, condemned: Mapping[str, Cause]) -> Iterator[Wor
     for worker in snapshot.workers:
         if not worker.terminating and (worker.finished or worker.uid in condemned):
             yield worker
+
+
+def _verdict(worker: Worker, snapshot: Snapshot, now: float) -> Verdict:
+    """A daemon pod that ends at once would be made anew at once, for ever: it waits a little."""
+    left = seconds(worker.pod.metadata.creation_timestamp) + DAEMON_PAUSE - now
+    if snapshot.nodeset.daemon and worker.finished and left > 0:
+        return Verdict(allowed=False, why="pod has ended too soon after it was made", retry_after=left)
+    return may_delete(worker, snapshot.slurm)
 
 
 def _lost(snapshot: Snapshot, condemned: Mapping[str, Cause], scaling: Scaling, now: float) -> list[Worker]:

@@ -32,6 +32,8 @@ class Cause(enum.Enum):
     SCALING_MODE = "scaling-mode"
     """The pod belongs to the scaling mode that the NodeSet had before."""
     UPDATE = "update"
+    REPLACE = "replace"
+    """Another pod is to take its place on the node: it has the wrong host name, or there are two."""
     NODE = "node"
     """The Kubernetes node is cordoned."""
 

@@ -14,6 +14,7 @@ from coil.build.errors import BuildError
 from coil.build.nodeset import PodInputs, PodTemplate, revision_hash, template
 from coil.kinds.nodeset import companions
 from coil.kinds.nodeset.claim import Claims, claim_pods
+from coil.kinds.nodeset.eligibility import placement
 from coil.kinds.nodeset.joining import join
 from coil.kinds.nodeset.memory import Memory
 from coil.kinds.nodeset.snapshot import Fault, Known, Slurm, Snapshot, Unknown
@@ -106,6 +107,8 @@ class Observer:
             slurm=slurm,
             settled=self._memory.settled(nodeset.metadata.key, claims.pods),
             fault=fault,
+            nodes=tuple(self.nodes.list()) if nodeset.daemon or nodeset.spec.pin_to_node else (),
+            placement=placement(made.spec) if made is not None else None,
             claims=self._claims(nodeset, claims.pods),
             propagated_conditions=self._options.propagated_node_conditions,
         )

@@ -16,15 +16,17 @@ import msgspec
 from coil.kinds.nodeset import times
 from coil.kinds.nodeset.actions import Action, DeletePod, Notice, PatchConditions, PatchPod, SlurmAction
 from coil.kinds.nodeset.cordon import plan_drains, wanted_cause
+from coil.kinds.nodeset.daemons import plan_daemons
 from coil.kinds.nodeset.departures import plan_departures
 from coil.kinds.nodeset.drain import Cause
 from coil.kinds.nodeset.marks import plan_patch
 from coil.kinds.nodeset.notices import plan_notices
 from coil.kinds.nodeset.records import plan_comments, plan_features, plan_topology
+from coil.kinds.nodeset.replicas import plan_replicas
 from coil.kinds.nodeset.retention import plan_retention
 from coil.kinds.nodeset.revive import plan_revivals
 from coil.kinds.nodeset.rollout import plan_rollout
-from coil.kinds.nodeset.scaling import Scaling, plan_scaling
+from coil.kinds.nodeset.scaling import Scaling
 from coil.kinds.nodeset.snapshot import Known, Registration, Snapshot, Worker
 from coil.kinds.nodeset.states import condition_changes
 
@@ -52,7 +54,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 def make_plan(snapshot: Snapshot, now: float) -> Plan:
     """Decide what this pass does; `now` in UNIX seconds."""
-    scaling = plan_scaling(snapshot)
+    scaling = plan_daemons(snapshot) if snapshot.nodeset.daemon else plan_replicas(snapshot)
     if not snapshot.settled:
         return Plan(scaling=scaling, actions=tuple(_conditions(snapshot, (), now)))
     condemned = {**plan_rollout(snapshot, scaling, now), **scaling.condemned}

@@ -7,7 +7,7 @@ import msgspec
 
 from coil.api.meta import API_VERSION
 from coil.api.nodeset import NodeSet
-from coil.build.nodeset import PodTemplate, claims, stamp_ordinal
+from coil.build.nodeset import PodTemplate, claims, stamp_node, stamp_ordinal
 from coil.kinds.nodeset.actions import (
     AdoptPod,
     CreatePod,
@@ -47,11 +47,13 @@ class Pods:
 
     async def create(self, action: CreatePod, template: PodTemplate) -> None:
         """Make the pod and, before it, the claims that its volumes name."""
-        manifest = stamp_ordinal(template, action.ordinal)
+        manifest = _manifest(action, template)
         try:
             for claim in claims(template, manifest):
-                await self._claim(claim, action.name)
-            await self._client.create(core.PODS, manifest, self._owner.namespace, field_manager=FIELD_MANAGER)
+                await self._claim(claim, "" if action.hostname else action.name)
+            pod = await self._client.create(
+                core.PODS, manifest, self._owner.namespace, field_manager=FIELD_MANAGER
+            )
         except AlreadyExists:
             # The cache lags behind, or somebody else's pod has the name: the next pass sees which.
             log.debug("pod exists already", pod=action.name)
@@ -60,8 +62,9 @@ class Pods:
             note = f"Error creating pod {action.name}: {error.message}"
             self._record(self._nodeset, "Warning", "FailedCreate", "Create", note)
             raise
-        log.info("created pod", pod=action.name, why=action.why)
-        note, related = f"Created pod: {action.name}", self._reference(core.PODS, action.name)
+        name = pod.metadata.name
+        log.info("created pod", pod=name, why=action.why)
+        note, related = f"Created pod: {name}", self._reference(core.PODS, name)
         self._record(self._nodeset, "Normal", "SuccessfulCreate", "Create", note, related)
 
     async def delete(self, action: DeletePod) -> None:
@@ -197,3 +200,9 @@ class Pods:
 
     def _key(self, action: DeletePod) -> ObjectKey:
         return ObjectKey(self._owner.namespace, action.name)
+
+
+def _manifest(action: CreatePod, template: PodTemplate) -> JsonObject:
+    if action.hostname:
+        return stamp_node(template, action.node, action.hostname)
+    return stamp_ordinal(template, action.ordinal, node=action.node or None)

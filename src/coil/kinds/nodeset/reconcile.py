@@ -117,6 +117,7 @@ class Reconciler:
         problems += await perform(actions, Means(pods, slurm, seen.template))
         if seen.snapshot.fault is not None:
             problems.append(Problem(PODS, seen.snapshot.fault.reason, seen.snapshot.fault.message))
+        problems += [Problem(PODS, "HostnameRefused", refusal) for refusal in plan.scaling.refusals]
         return [*problems, *(_conflict(name) for name in plan.conflicts)]
 
     async def _keep_revisions(self, seen: Observation) -> list[Problem]:

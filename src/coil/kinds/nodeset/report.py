@@ -17,6 +17,7 @@ from coil.api.conditions import find, with_condition
 from coil.api.meta import Condition, JsonObject
 from coil.api.nodeset import NodeSetStatus
 from coil.kinds.nodeset import times
+from coil.kinds.nodeset.pins import pins
 from coil.kinds.nodeset.plan import Plan
 from coil.kinds.nodeset.rollout import is_current
 from coil.kinds.nodeset.snapshot import Known, Snapshot, Unknown
@@ -43,6 +44,7 @@ def status(snapshot: Snapshot, plan: Plan, problems: Sequence[Problem], now: flo
         conditions=conditions,
         desired=plan.scaling.desired,
         node_set_hash=snapshot.revision,
+        ordinal_to_node=pins(snapshot),
         observed_generation=snapshot.nodeset.metadata.generation,
         selector=names.selector_text(keys.SLURMD, snapshot.nodeset.metadata.name),
     )

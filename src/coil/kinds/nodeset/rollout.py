@@ -22,7 +22,7 @@ def plan_rollout(snapshot: Snapshot, scaling: Scaling, now: float) -> Mapping[st
     strategy = snapshot.nodeset.spec.update_strategy.type
     if strategy == "OnDelete" or snapshot.fault is not None:
         return {}
-    old = [worker for worker in _staying(scaling) if not is_current(worker, snapshot)]
+    old = [worker for worker in scaling.staying if not is_current(worker, snapshot)]
     chosen = [worker for worker in old if not worker.healthy]
     healthy = [worker for worker in old if worker.healthy]
     if strategy == "ScheduledUpdate":
@@ -39,17 +39,14 @@ def disruption_budget(
 
     Empty slots, workers that are not available or not healthy, and those condemned already use it up.
     """
-    staying = _staying(scaling)
-    limit = scaled(snapshot.nodeset.spec.update_strategy.rolling_update.max_unavailable, scaling.desired)
+    staying = scaling.staying
+    total = len(staying) + scaling.vacant
+    limit = scaled(snapshot.nodeset.spec.update_strategy.rolling_update.max_unavailable, total)
     delay = snapshot.nodeset.spec.min_ready_seconds
     out = sum(
         worker.uid in condemned or not (worker.healthy and worker.available(delay, now)) for worker in staying
     )
-    return max(limit - max(scaling.desired - len(staying), 0) - out, 0)
-
-
-def _staying(scaling: Scaling) -> list[Worker]:
-    return [w for w in scaling.mine if w.uid not in scaling.condemned and not w.terminating]
+    return max(limit - scaling.vacant - out, 0)
 
 
 def is_current(worker: Worker, snapshot: Snapshot) -> bool:

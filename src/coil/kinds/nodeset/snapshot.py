@@ -11,6 +11,7 @@ import msgspec
 
 from coil.api import keys
 from coil.api.nodeset import NodeSet
+from coil.kinds.nodeset.eligibility import Placement
 from coil.kinds.nodeset.times import seconds
 from coil.kube.views import ContainerStatusView, ManifestView, NodeView, PodView
 from coil.slurm.wire import SlurmJob, SlurmNode
@@ -149,6 +150,10 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The caches have seen the creations and deletions of earlier passes."""
     fault: Fault | None = None
     """Why no pod can be built now."""
+    nodes: tuple[NodeView, ...] = ()
+    """All Kubernetes nodes; empty where nothing depends on them."""
+    placement: Placement | None = None
+    """Where pods of the current template may run; None when no pod can be built."""
     claims: Mapping[str, ManifestView] = {}
     """Volume claims that the pods name, by name; empty without claim templates."""
     propagated_conditions: tuple[str, ...] = ()

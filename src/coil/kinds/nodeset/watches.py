@@ -70,6 +70,8 @@ class Watches:
             return
         pods = self._observer.pods.by_index(ON_NODE, change.latest.metadata.name)
         self._add({owner for pod in pods for owner in _nodeset_of(pod)})
+        placed = (n for n in self._observer.nodesets.list() if n.daemon or n.spec.pin_to_node)
+        self._add(nodeset.metadata.key for nodeset in placed)
 
     def _claim_changed(self, change: Change[ManifestView]) -> None:
         self._add(labelled_nodeset(change.latest))

@@ -6,8 +6,8 @@ from coil.api import keys
 from coil.api.nodeset import NodeSet
 from coil.kinds.nodeset import times
 from coil.kinds.nodeset.drain import Cause
+from coil.kinds.nodeset.replicas import plan_replicas
 from coil.kinds.nodeset.rollout import disruption_budget, plan_rollout, scaled
-from coil.kinds.nodeset.scaling import plan_scaling
 from coil.kinds.nodeset.snapshot import Fault, Snapshot
 from coil.kube.views import PodView
 from tests.support.workers import NOW, OLD_REVISION, nodeset, pod, record, snapshot
@@ -22,7 +22,7 @@ def rolling(replicas: int, limit: int | str = 1, **spec: object) -> NodeSet:
 
 
 def chosen(seen: Snapshot) -> list[str]:
-    causes = plan_rollout(seen, plan_scaling(seen), NOW)
+    causes = plan_rollout(seen, plan_replicas(seen), NOW)
     assert set(causes.values()) <= {Cause.UPDATE}
     return sorted(uid.removeprefix("uid-") for uid in causes)
 
@@ -72,7 +72,7 @@ def test_a_new_worker_counts_when_it_was_ready_for_long_enough() -> None:
     young = pod(0, ready_since=times.text(NOW - 10))
     seen = snapshot([young, pod(1, **OLD)], of=rolling(2, 1, minReadySeconds=30))
     assert chosen(seen) == []
-    assert plan_rollout(seen, plan_scaling(seen), NOW + 20) == {"uid-gpu-1": Cause.UPDATE}
+    assert plan_rollout(seen, plan_replicas(seen), NOW + 20) == {"uid-gpu-1": Cause.UPDATE}
 
 
 def test_a_draining_worker_stays_chosen() -> None:
@@ -86,7 +86,7 @@ def test_a_draining_worker_stays_chosen() -> None:
 def test_leaving_workers_are_not_rolled() -> None:
     pods = [pod(0, **OLD), pod(1, **OLD), pod(2, **OLD)]
     seen = snapshot(pods, of=rolling(2, 1))
-    assert list(plan_scaling(seen).condemned) == ["uid-gpu-2"]
+    assert list(plan_replicas(seen).condemned) == ["uid-gpu-2"]
     assert chosen(seen) == ["gpu-1"]
 
 
@@ -119,4 +119,4 @@ def test_scheduled_update_takes_workers_inside_their_reservation() -> None:
 )
 def test_disruption_budget(pods: list[PodView], budget: int) -> None:
     seen = snapshot(pods, of=rolling(3, 2))
-    assert disruption_budget(seen, plan_scaling(seen), {}, NOW) == budget
+    assert disruption_budget(seen, plan_replicas(seen), {}, NOW) == budget

@@ -3,13 +3,14 @@
 from coil.api import keys
 from coil.kinds.nodeset import times
 from coil.kinds.nodeset.drain import Cause
-from coil.kinds.nodeset.scaling import BURST, Scaling, plan_scaling
+from coil.kinds.nodeset.replicas import plan_replicas
+from coil.kinds.nodeset.scaling import BURST, Scaling
 from coil.kinds.nodeset.snapshot import Snapshot
 from tests.support.workers import NOW, nodeset, pod, record, snapshot
 
 
 def scale(seen: Snapshot) -> Scaling:
-    return plan_scaling(seen)
+    return plan_replicas(seen)
 
 
 def marked(cause: Cause) -> dict[str, str]:
