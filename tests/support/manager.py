@@ -129,7 +129,7 @@ class Manager:
         """Whether it logged this."""
         return any(entry["msg"] == message for entry in self.entries())
 
-    def wait_working(self, within: float = 15) -> None:
+    def wait_working(self, within: float = 40) -> None:
         """Wait until its workers have begun."""
         eventually(lambda: self.logged("workers start"), within=within, what="the workers begin")
 
@@ -156,7 +156,7 @@ class Manager:
                 return error.code, ""
 
 
-def eventually(check: Callable[[], T | None], *, within: float = 20, what: str) -> T:
+def eventually(check: Callable[[], T | None], *, within: float = 30, what: str) -> T:
     """Ask again and again until the answer is true; AssertionError after `within` seconds."""
     deadline = time.monotonic() + within
     while not (answer := check()):
@@ -199,7 +199,7 @@ class Namespace:
                 return item["status"], item["reason"], item["message"]
         return None
 
-    def wait_condition(self, kind: str, name: str, wanted: str, within: float = 20) -> str:
+    def wait_condition(self, kind: str, name: str, wanted: str, within: float = 30) -> str:
         """Wait for `Type=Status/Reason`, such as `Reconciled=False/SecretMissing`; give the message."""
         what, _, rest = wanted.partition("=")
         status, _, reason = rest.partition("/")
