@@ -17,7 +17,7 @@ import pytest
 from lab.apiserver import ApiServer
 from lab.certificates import Credentials
 from tests.support.apiserver import api_server, kubectl
-from tests.support.charts import CHARTS, helm
+from tests.support.charts import CHARTS, helm, template
 from tests.support.manager import Namespace, eventually, ours
 from tests.support.webhook import Webhook, attempt, grant, send
 
@@ -185,3 +185,23 @@ def test_the_chart_s_certificate_works_is_kept_by_upgrades_and_replaced_without_
 
 def served(webhook: Webhook) -> bytes:
     return ssl.get_server_certificate(("127.0.0.1", webhook.port), timeout=5).encode()
+
+
+@pytest.mark.parametrize("manager", ["true", "false"])
+def test_the_chart_mounts_the_certificate_and_spares_system_namespaces(manager: str) -> None:
+    """Field case WHK-06, for certificates of cert-manager and of Helm."""
+    sets = ("--set", "webhook.podsBinding=true", "--set", f"certManager.enabled={manager}")
+    documents = {item["kind"]: item for item in template("slurm-operator", *sets, namespace="slinky")}
+    (binding,) = documents["MutatingWebhookConfiguration"]["webhooks"]
+    (spared,) = binding["namespaceSelector"]["matchExpressions"]
+    assert set(spared["values"]) == {"kube-system", "kube-public", "kube-node-lease", "slinky"}
+    assert (spared["operator"], binding["failurePolicy"]) == ("NotIn", "Ignore")
+    assert binding["sideEffects"] == "NoneOnDryRun"
+    assert "objectSelector" not in binding
+    if manager == "true":
+        assert documents["Certificate"]["spec"]["secretName"] == SECRET
+        annotations = documents["MutatingWebhookConfiguration"]["metadata"]["annotations"]
+        assert annotations["cert-manager.io/inject-ca-from"] == f"slinky/{SECRET}"
+    else:
+        assert documents["Secret"]["metadata"]["name"] == SECRET
+        assert binding["clientConfig"]["caBundle"]
