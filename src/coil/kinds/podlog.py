@@ -14,8 +14,8 @@ from coil.support.log import get_logger
 LINES = 40
 BYTES = 16_384
 
-_STAMP = re.compile(r"^\[[\d:.T-]+\] |^\w+: (?=error: |fatal: )")
-_COMPLAINT = re.compile(r"^(?:error|fatal): (.+)")
+_STAMP = re.compile(r"\[[\d:.T-]+\] ")
+_COMPLAINT = re.compile(r"(?:\[[\d:.T-]+\] |\w+: )?(?P<how>error|fatal): (?P<what>.+)")
 _RETRY = re.compile("Trying again|Retrying")
 """Such a line only follows the one with the cause."""
 
@@ -25,7 +25,7 @@ log = get_logger("podlog")
 async def complaint(client: Client, pod: PodView, container: str) -> str:
     """The last error that a container of a pod has logged; empty when there is none or it cannot be read."""
     meta = pod.metadata
-    if not _has_run(pod, container):
+    if not has_run(pod, container):
         return ""
     try:
         text = await client.pod_log(meta.name, meta.namespace, container=container, lines=LINES, limit=BYTES)
@@ -40,18 +40,19 @@ def last_complaint(text: str) -> str:
 
     A fatal error comes with the lines that follow it: Slurm breaks long explanations.
     """
-    found = ""
+    found, more = "", False
     for line in map(str.rstrip, text.splitlines()):
-        bare = _STAMP.sub("", line)
-        match = _COMPLAINT.match(bare)
-        if match and not _RETRY.search(bare):
-            found = match[1]
-        elif found and line and bare == line and not _COMPLAINT.match(line):
+        match = _COMPLAINT.match(line)
+        if match and not _RETRY.search(line):
+            found, more = match["what"], match["how"] == "fatal"
+        elif _STAMP.match(line):
+            more = False
+        elif more and line:
             found = f"{found} {line}"
     return found
 
 
-def _has_run(pod: PodView, container: str) -> bool:
+def has_run(pod: PodView, container: str) -> bool:
     """Whether there can be a log: asking for that of a container that never began is an error."""
     for status in pod.status.container_statuses:
         if status.name == container:
