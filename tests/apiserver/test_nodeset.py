@@ -291,3 +291,37 @@ async def test_a_new_template_replaces_idle_workers_one_at_a_time(stage: Stage) 
     await stage.eventually(replaced, what="its successor is made")
     await asyncio.sleep(1)
     assert await going() == []
+
+
+def kubernetes_node(server: ApiServer, name: str, pool: str) -> None:
+    """A node whose kubelet is well; the taint that admission puts on new nodes is taken off."""
+    document = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"pool": pool}}}
+    kubectl(server, "create", "-f", "-", stdin=json.dumps(document))
+    ready = json.dumps({"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "Test"}]}})
+    kubectl(server, "patch", "node", name, "--subresource=status", "-p", ready)
+    kubectl(server, "patch", "node", name, "-p", json.dumps({"spec": {"taints": None}}))
+
+
+async def test_one_worker_for_each_matching_node(stage: Stage) -> None:
+    pool = stage.space.name
+    one, two = f"{pool}-one", f"{pool}-two"
+    for name in (one, two):
+        await stage.call(kubernetes_node, stage.server, f"{name}.rack.test", pool)
+    template = {"spec": {"nodeSelector": {"pool": pool}}}
+    await stage.apply(KEYS, controller("alba"), nodeset(7, scalingMode="DaemonSet", template=template))
+
+    async def hosts() -> set[str]:
+        pods = await stage.pods()
+        named = all(pod["metadata"]["labels"][keys.LABEL_POD_NAME] == name for name, pod in pods.items())
+        live = (pod for pod in pods.values() if "deletionTimestamp" not in pod["metadata"])
+        return {pod["spec"]["hostname"] for pod in live} if named else set()
+
+    async def on_both() -> bool:
+        return await hosts() == {one, two} and (await stage.status()).get("desired") == 2
+
+    async def on_one() -> bool:
+        return await hosts() == {one} and (await stage.status()).get("desired") == 1
+
+    await stage.eventually(on_both, what="a worker for each node")
+    await stage.call(kubectl, stage.server, "label", "node", f"{two}.rack.test", "pool=other", "--overwrite")
+    await stage.eventually(on_one, what="the worker of the node that left goes")
