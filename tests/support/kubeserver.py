@@ -7,6 +7,7 @@ handlers for the next requests of that sort, each used once.
 
 import asyncio
 import json
+import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -81,15 +82,15 @@ class KubeServer:
         self._generation = 0
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator["KubeServer"]:
+    async def running(self, tls: ssl.SSLContext | None = None) -> AsyncIterator["KubeServer"]:
         """Serve on a free port of the loopback address."""
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._route)
         runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
         await site.start()
-        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        self.url = f"{'https' if tls else 'http'}://127.0.0.1:{runner.addresses[0][1]}"
         try:
             yield self
         finally:

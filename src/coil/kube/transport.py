@@ -1,37 +1,25 @@
 """HTTP to the API server: deadlines, credentials, turning-away and errors. Knows no kinds."""
 
 import asyncio
-import socket
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import aiohttp
 import msgspec
+from aiohttp.connector import NEEDS_CLEANUP_CLOSED
 from yarl import URL
 
 from coil.kube.config import ClusterConfig
 from coil.kube.credentials import CredentialsError
 from coil.kube.errors import Timeout, Unauthorized, Unavailable, from_reply
+from coil.kube.sockets import Sockets
 from coil.support import metrics
 
 _JSON = "application/json"
 # The server is near and packs lists slowly: unpacked ones cost less CPU time on both sides.
 HEADERS = {"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": "coil"}
-
-KEEPALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
-"""A server that vanished without a farewell is noticed within 30 s: on a watch we never send anything, so
-without probes only its silence would tell."""
-
-
-def _socket(address: tuple[Any, ...]) -> socket.socket:
-    made = socket.socket(address[0], address[1], address[2])
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in KEEPALIVE.items():
-        if hasattr(socket, name):  # not on every system that people run the command line on
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    return made
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,10 +93,17 @@ class Transport:
         self._limits = limits or Limits()
         self._slots = asyncio.Semaphore(self._limits.concurrent)
         self._base = URL(config.server)
+        self._sockets = Sockets()
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        connector = aiohttp.TCPConnector(limit=0, ssl=self._config.tls or True, socket_factory=_socket)
+        connector = aiohttp.TCPConnector(
+            limit=0,
+            ssl=self._config.tls or True,
+            socket_factory=self._sockets.make,
+            # On Python before 3.12.8 and 3.13.1 a TLS connection may stay open after it was closed.
+            enable_cleanup_closed=NEEDS_CLEANUP_CLOSED,
+        )
         self._session = aiohttp.ClientSession(connector=connector, headers=HEADERS)
         return self
 
@@ -117,6 +112,7 @@ class Transport:
     ) -> None:
         if self._session:
             await self._session.close()
+            await self._sockets.end()
 
     async def call(self, request: Request) -> bytes:
         """Send, wait out 429 and 503 as the server asks, and return the body.

@@ -2,9 +2,10 @@
 
 import socket
 
-from coil.kube import lease, queue, reflector, transport
+from coil.kube import lease, queue, reflector
 from coil.kube.series import BURST, FORGET, PERIOD
-from coil.kube.transport import KEEPALIVE, Limits
+from coil.kube.sockets import KEEPALIVE, Sockets
+from coil.kube.transport import Limits
 
 SOON = 60.0
 
@@ -48,6 +49,6 @@ def test_a_series_is_remembered_longer_than_it_takes_to_write_it() -> None:
 
 
 def test_probes_are_set() -> None:
-    with transport._socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 0))) as made:
+    with Sockets().make((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 0))) as made:
         assert made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
         assert made.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == KEEPALIVE["TCP_KEEPIDLE"]
