@@ -52,7 +52,9 @@ async def perform(actions: Sequence[Action], means: Means) -> list[Problem]:
     if means.template is not None:
         problems += await _creations(actions, pods, means.template)
     if means.slurm is not None:
-        problems += await means.slurm.describe(actions)
+        pruned, refused = await means.slurm.prune(actions)
+        pods.tell_pruned(pruned)
+        problems += [*refused, *await means.slurm.describe(actions)]
     problems += await _each(actions, PatchConditions, pods.set_conditions)
     return problems
 

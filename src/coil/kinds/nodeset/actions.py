@@ -122,7 +122,13 @@ class SetFeatures(msgspec.Struct, frozen=True, kw_only=True):
     active: tuple[str, ...]
 
 
-SlurmAction = Drain | Undrain | Resume | SetComment | SetTopology | SetFeatures
+class Prune(msgspec.Struct, frozen=True, kw_only=True):
+    """Remove records of workers that are gone, unless a job that Slurm remembers ran there."""
+
+    nodes: tuple[str, ...]
+
+
+SlurmAction = Drain | Undrain | Resume | SetComment | SetTopology | SetFeatures | Prune
 PodAction = CreatePod | DeletePod | AdoptPod | ReleasePod | PatchPod | PatchConditions
 Action = PodAction | OwnClaim | SlurmAction
 

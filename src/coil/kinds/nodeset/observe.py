@@ -17,6 +17,7 @@ from coil.kinds.nodeset.claim import Claims, claim_pods
 from coil.kinds.nodeset.eligibility import placement
 from coil.kinds.nodeset.joining import join
 from coil.kinds.nodeset.memory import Memory
+from coil.kinds.nodeset.prune import ghosts
 from coil.kinds.nodeset.snapshot import Fault, Known, Slurm, Snapshot, Unknown
 from coil.kinds.resources import CONTROLLERS, NODESETS
 from coil.kinds.runtime import Runtime
@@ -107,6 +108,7 @@ class Observer:
             slurm=slurm,
             settled=self._memory.settled(nodeset.metadata.key, claims.pods),
             fault=fault,
+            ghosts=ghosts(view.nodes.values()) if view is not None and _prunes(nodeset) else (),
             nodes=tuple(self.nodes.list()) if nodeset.daemon or nodeset.spec.pin_to_node else (),
             placement=placement(made.spec) if made is not None else None,
             claims=self._claims(nodeset, claims.pods),
@@ -211,6 +213,10 @@ def _slurm(
         doubt="; ".join((*latest.node_doubts, *latest.job_doubts)),
     )
     return latest, known
+
+
+def _prunes(nodeset: NodeSet) -> bool:
+    return nodeset.spec.prune_slurm_node_records != "Never"
 
 
 def _cluster_domain() -> str:

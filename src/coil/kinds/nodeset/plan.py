@@ -21,6 +21,7 @@ from coil.kinds.nodeset.departures import plan_departures
 from coil.kinds.nodeset.drain import Cause
 from coil.kinds.nodeset.marks import plan_patch
 from coil.kinds.nodeset.notices import plan_notices
+from coil.kinds.nodeset.prune import plan_pruning
 from coil.kinds.nodeset.records import plan_comments, plan_features, plan_topology
 from coil.kinds.nodeset.replicas import plan_replicas
 from coil.kinds.nodeset.retention import plan_retention
@@ -60,7 +61,7 @@ def make_plan(snapshot: Snapshot, now: float) -> Plan:
     condemned = {**plan_rollout(snapshot, scaling, now), **scaling.condemned}
     departures = plan_departures(snapshot, condemned, scaling, now)
     revivals = plan_revivals(snapshot, condemned)
-    states = [*plan_drains(snapshot, condemned), *revivals]
+    states = [*plan_drains(snapshot, condemned), *revivals, *plan_pruning(snapshot)]
     if _rests_on_old_view(snapshot, states, departures.deletions):
         return Plan(scaling=scaling, ask_slurm=True)
     gone = {deletion.uid for deletion in departures.deletions}

@@ -132,6 +132,12 @@ class Pods:
         except (NotFound, Conflict) as error:
             log.debug("claim is not what it was", claim=action.name, error=str(error))
 
+    def tell_pruned(self, names: Sequence[str]) -> None:
+        """Record which Slurm records were removed."""
+        for name in names:
+            note = f"Removed Slurm node {name}, whose pod is gone for good"
+            self._record(self._nodeset, "Normal", "DefunctSlurmNodePruned", "Delete", note)
+
     def expect_deletions(self, actions: Sequence[DeletePod]) -> None:
         """Hold the next pass back until the cache shows these deletions."""
         if actions:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from coil.kinds.nodeset.actions import (
     Action,
     Drain,
+    Prune,
     Resume,
     SetComment,
     SetFeatures,
@@ -15,13 +16,16 @@ from coil.kinds.nodeset.actions import (
 from coil.kinds.status import Problem
 from coil.kube.batches import slow_start
 from coil.slurm.client import SlurmClient
-from coil.slurm.errors import SlurmError, SomeRefused
+from coil.slurm.errors import BadReply, SlurmError, SomeRefused
+from coil.slurm.wire import NotModified
+from coil.support.hostlist import HostlistError, expand
 from coil.support.log import get_logger
 
 PARALLEL = 32
 """Calls under way at once; slurmrestd works through them one after the other anyway (spec: nodeset 31)."""
 
 STATES = "SlurmNodes"
+RECORDS = "SlurmNodeRecords"
 TOPOLOGY = "SlurmTopology"
 FEATURES = "SlurmFeatures"
 POD_INFO = "SlurmPodInfo"
@@ -47,6 +51,32 @@ class SlurmWrites:
                     if not isinstance(error, SomeRefused):
                         break
         return problems
+
+    async def prune(self, actions: Sequence[Action]) -> tuple[list[str], list[Problem]]:
+        """Remove records of workers that are gone; gives the names of those removed."""
+        names = [name for action in actions if isinstance(action, Prune) for name in action.nodes]
+        if not names:
+            return [], []
+        removed: list[str] = []
+        try:
+            remembered = await self._nodes_of_jobs()
+            for name in names:
+                if name not in remembered:
+                    await self._client.delete_node(name)
+                    removed.append(name)
+        except SlurmError as error:
+            return removed, [_problem(RECORDS, error)]
+        return removed, []
+
+    async def _nodes_of_jobs(self) -> set[str]:
+        """Nodes of all jobs that slurmctld still keeps, ended ones included."""
+        reply = await self._client.jobs()
+        if isinstance(reply, NotModified) or reply.doubts:
+            raise BadReply("GET jobs/", "not all jobs could be read")
+        try:
+            return {name for job in reply.jobs for name in expand(job.nodes)}
+        except HostlistError as error:
+            raise BadReply("GET jobs/", str(error)) from error
 
     async def describe(self, actions: Sequence[Action]) -> list[Problem]:
         """Write comments, topology and features."""

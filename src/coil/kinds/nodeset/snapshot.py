@@ -150,6 +150,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The caches have seen the creations and deletions of earlier passes."""
     fault: Fault | None = None
     """Why no pod can be built now."""
+    ghosts: tuple[SlurmNode, ...] = ()
+    """Slurm nodes that Slurm has given up; empty where they are to be kept."""
     nodes: tuple[NodeView, ...] = ()
     """All Kubernetes nodes; empty where nothing depends on them."""
     placement: Placement | None = None
