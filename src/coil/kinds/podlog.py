@@ -8,7 +8,7 @@ import re
 
 from coil.kube.client import Client
 from coil.kube.errors import ApiError
-from coil.kube.views import PodView
+from coil.kube.views import ContainerStatusView, PodView
 from coil.support.log import get_logger
 
 LINES = 40
@@ -22,8 +22,11 @@ _RETRY = re.compile("Trying again|Retrying")
 log = get_logger("podlog")
 
 
-async def complaint(client: Client, pod: PodView, container: str) -> str:
-    """The last error that a container of a pod has logged; empty when there is none or it cannot be read."""
+async def complaint(client: Client, pod: PodView, container: str, *, fatal: bool = False) -> str:
+    """The last error that a container of a pod has logged; empty when there is none or it cannot be read.
+
+    With `fatal` only those count that end a daemon.
+    """
     meta = pod.metadata
     if not has_run(pod, container):
         return ""
@@ -32,10 +35,10 @@ async def complaint(client: Client, pod: PodView, container: str) -> str:
     except ApiError as error:
         log.debug("log cannot be read", pod=str(meta.key), container=container, error=str(error))
         return ""
-    return last_complaint(text)
+    return last_complaint(text, fatal=fatal)
 
 
-def last_complaint(text: str) -> str:
+def last_complaint(text: str, *, fatal: bool = False) -> str:
     """The last error in Slurm's own notation, without its time; lines that only announce a retry are none.
 
     A fatal error comes with the lines that follow it: Slurm breaks long explanations.
@@ -43,7 +46,7 @@ def last_complaint(text: str) -> str:
     found, more = "", False
     for line in map(str.rstrip, text.splitlines()):
         match = _COMPLAINT.match(line)
-        if match and not _RETRY.search(line):
+        if match and not _RETRY.search(line) and (match["how"] == "fatal" or not fatal):
             found, more = match["what"], match["how"] == "fatal"
         elif _STAMP.match(line):
             more = False
@@ -54,7 +57,14 @@ def last_complaint(text: str) -> str:
 
 def has_run(pod: PodView, container: str) -> bool:
     """Whether there can be a log: asking for that of a container that never began is an error."""
-    for status in pod.status.container_statuses:
-        if status.name == container:
-            return status.restart_count > 0 or status.state.waiting is None
-    return False
+    return any(status.restart_count > 0 or status.state.waiting is None for status in _of(pod, container))
+
+
+def restarts(pod: PodView, container: str) -> int:
+    """How often the container has begun anew."""
+    return sum(status.restart_count for status in _of(pod, container))
+
+
+def _of(pod: PodView, container: str) -> list[ContainerStatusView]:
+    found = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    return [status for status in found if status.name == container]

@@ -8,6 +8,7 @@ from coil.api import keys, names
 from coil.api.controller import Controller
 from coil.api.defaults import with_defaults
 from coil.build import controller as build
+from coil.kinds import podlog
 from coil.kinds.controller.monitors import Monitors
 from coil.kinds.controller.report import Slurm
 from coil.kinds.controller.snapshot import NO_RESTAPI, Children, Snapshot
@@ -22,6 +23,9 @@ from coil.support.objects import ObjectKey
 PING_S = 5.0
 """Longest wait for Slurm's answer which slurmctld responds."""
 
+LOGFILE = "logfile"
+"""The container that prints slurmctld's log."""
+
 PODS_OF = "controller/pods"
 NODESETS_OF = "controller/nodesets"
 
@@ -31,6 +35,7 @@ class Observer:
 
     def __init__(self, runtime: Runtime) -> None:
         self._clusters = runtime.clusters
+        self._client = runtime.client
         self._monitors = Monitors(runtime.client)
         self.controllers = runtime.store(CONTROLLERS)
         self.nodesets = runtime.store(NODESETS)
@@ -64,6 +69,7 @@ class Observer:
             return None
         controller = with_defaults(found)
         spec, namespace = controller.spec, key.namespace
+        pods = tuple(self.pods.by_index(PODS_OF, str(key)))
         accounting, claim = spec.accounting_ref, spec.persistence and spec.persistence.existing_claim
         return Snapshot(
             controller=controller,
@@ -74,8 +80,9 @@ class Observer:
             claim=self.claims.get(namespace, claim) if claim else None,
             live=self._children(controller),
             monitor=await self._monitors.find(controller),
-            pods=tuple(self.pods.by_index(PODS_OF, str(key))),
+            pods=pods,
             responding=await self._responding(controller),
+            complaint=await self._complaint(pods),
             slurm=self._slurm(key),
         )
 
@@ -110,6 +117,16 @@ class Observer:
                 return tuple(ping.responding for ping in await cluster.client.ping())
         except (SlurmError, TimeoutError):
             return None
+
+    async def _complaint(self, pods: Iterable[PodView]) -> str:
+        """Why slurmctld ends at each start; until it has read where to log, it says so on stderr."""
+        for pod in pods:
+            if pod.ready or pod.terminating or not podlog.restarts(pod, keys.SLURMCTLD):
+                continue
+            for container in (keys.SLURMCTLD, LOGFILE):
+                if text := await podlog.complaint(self._client, pod, container, fatal=True):
+                    return text
+        return ""
 
     def _slurm(self, key: ObjectKey) -> Slurm | None:
         if not any(

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from coil.api.accounting import Accounting
 from coil.api.conditions import find
 from coil.api.controller import Controller
 from coil.api.meta import Condition
@@ -32,8 +33,13 @@ class Slurm(msgspec.Struct, frozen=True, gc=False):
     message: str
 
 
-def available(controller: Controller, pods: Iterable[PodView], chosen: str | None) -> Condition:
-    """Whether the pod with the active label is ready; for an external slurmctld nobody here knows."""
+def available(
+    controller: Controller, pods: Iterable[PodView], chosen: str | None, obstacles: str = ""
+) -> Condition:
+    """Whether the pod with the active label is ready; for an external slurmctld nobody here knows.
+
+    `obstacles` are added to the message while it is not.
+    """
     if controller.spec.external:
         return condition(controller, AVAILABLE, "Unknown", "External", "slurmctld runs outside Kubernetes")
     pod = next((pod for pod in pods if pod.metadata.name == chosen), None)
@@ -42,8 +48,18 @@ def available(controller: Controller, pods: Iterable[PodView], chosen: str | Non
     if pod.terminating:
         return condition(controller, AVAILABLE, "False", "Terminating", f"pod {chosen} is being replaced")
     if not pod.ready:
-        return condition(controller, AVAILABLE, "False", "NotReady", f"pod {chosen} is not ready{_why(pod)}")
+        message = f"pod {chosen} is not ready{_why(pod)}{obstacles}"
+        return condition(controller, AVAILABLE, "False", "NotReady", message)
     return condition(controller, AVAILABLE, "True", "Ready", f"slurmctld runs in pod {chosen}")
+
+
+def obstacles(accounting: Accounting | None, complaint: str) -> str:
+    """What may keep slurmctld from starting: its own fatal error, a slurmdbd that is not there."""
+    found = f"; slurmctld says: {complaint}" if complaint else ""
+    dbd = find(accounting.status.conditions, AVAILABLE) if accounting is not None else None
+    if accounting is not None and dbd is not None and dbd.status == "False":
+        found += f"; Accounting {accounting.metadata.name} is not available: a new slurmctld waits for it"
+    return found
 
 
 def slurm_reachable(

@@ -36,6 +36,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         monitor: the ServiceMonitor.
         pods: with the Controller's selector labels.
         responding: Slurm's answer to a ping, in ordinal order; None when it was not or cannot be asked.
+        complaint: the fatal error of a slurmctld that does not start; empty when there is none.
         slurm: how the operator's client fares; None while that is not known yet.
     """
 
@@ -49,4 +50,5 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     monitor: Monitor = Monitor()
     pods: tuple[PodView, ...] = ()
     responding: tuple[bool, ...] | None = None
+    complaint: str = ""
     slurm: Slurm | None = NO_RESTAPI
