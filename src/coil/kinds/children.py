@@ -181,6 +181,9 @@ class Children:
             await self._patch_unseen(owner, child, wanted)
             return
         except ApiError as error:
+            if error.namespace_terminating:
+                log.debug("no child is made while the namespace ends", child=child.title)
+                return
             self._warn(
                 owner, "CreateFailed", "Create", f"Error creating {child.title}: {_said(error)}", child
             )

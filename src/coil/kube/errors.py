@@ -51,6 +51,12 @@ class ApiError(Exception):
         self.details: Mapping[str, Any] = details or {}
         self.doing = doing
 
+    @property
+    def namespace_terminating(self) -> bool:
+        """Nothing can be created because the namespace is being deleted, and all that is in it with it."""
+        causes = self.details.get("causes") or ()
+        return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+
     def __str__(self) -> str:
         answer = " ".join(part for part in (str(self.status or ""), self.reason) if part)
         return ": ".join(part for part in (self.doing, answer, self.message) if part)

@@ -51,3 +51,9 @@ def test_no_body_makes_reading_an_error_fail(code: int, body: bytes) -> None:
     error = from_reply(code, body, doing="GET /x")
     assert error.status == code
     assert str(error).startswith("GET /x")
+
+
+def test_a_namespace_that_ends_is_told_by_its_cause() -> None:
+    body = b'{"reason":"Forbidden","details":{"causes":[{"reason":"NamespaceTerminating"}]}}'
+    assert from_reply(403, body).namespace_terminating
+    assert not from_reply(403, b'{"reason":"Forbidden","message":"quota"}').namespace_terminating

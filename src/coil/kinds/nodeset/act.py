@@ -81,7 +81,9 @@ async def _creations(actions: Sequence[Action], pods: Pods, template: PodTemplat
     pods.expect_creations(len(creations))
     batch = await slow_start(len(creations), lambda index: pods.create(creations[index], template))
     pods.give_up_creations(len(creations) - batch.succeeded)
-    return [] if batch.error is None else [problem(PODS, batch.error)]
+    if batch.error is None or (isinstance(batch.error, ApiError) and batch.error.namespace_terminating):
+        return []
+    return [problem(PODS, batch.error)]
 
 
 def problem(step: str, error: Exception) -> Problem:

@@ -59,8 +59,9 @@ class Pods:
             log.debug("pod exists already", pod=action.name)
             raise
         except ApiError as error:
-            note = f"Error creating pod {action.name}: {error.message}"
-            self._record(self._nodeset, "Warning", "FailedCreate", "Create", note)
+            if not error.namespace_terminating:
+                note = f"Error creating pod {action.name}: {error.message}"
+                self._record(self._nodeset, "Warning", "FailedCreate", "Create", note)
             raise
         name = pod.metadata.name
         log.info("created pod", pod=name, why=action.why)
