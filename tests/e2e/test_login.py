@@ -23,6 +23,35 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(420)]
 ADA, GRACE = 10001, 10002
 SCIENCE, PHYSICS = 20001, 20002
 
+DOOR = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: door, namespace: {name}}}
+data:
+  passwd: {passwd}
+---
+apiVersion: slinky.slurm.net/v1beta1
+kind: NodeSet
+metadata: {{name: door, namespace: {name}}}
+spec:
+  controllerRef: {{name: {name}}}
+  scalingMode: StatefulSet
+  oversubscribeNode: true
+  ssh: {{enabled: true, sssdConfRef: {{name: users, key: sssd.conf}}}}
+  slurmd:
+    image: "coil.local/slurmd:lab"
+    volumeMounts:
+    - {{name: home, mountPath: /home}}
+    - {{name: door, mountPath: /etc/passwd, subPath: passwd}}
+  logfile: {{image: "coil.local/tools:lab"}}
+  partition: {{enabled: true}}
+  template:
+    spec:
+      volumes:
+      - {{name: home, persistentVolumeClaim: {{claimName: home}}}}
+      - {{name: door, configMap: {{name: door}}}}
+"""
+
 
 @pytest.fixture(scope="module", autouse=True)
 def _images() -> None:
@@ -129,6 +158,32 @@ def test_only_the_value_referred_to_replaces_pods_and_one_at_a_time(site: LoginS
     for host in site.pods().values():
         assert site.as_ada(host, "id -u").split() == [str(ADA)]
         assert site.ssh.run("root", host, "grep cache_credentials /etc/sssd/sssd.conf", key="root")
+
+
+def test_the_door_of_a_worker_opens_for_those_who_have_a_job_there(site: LoginSite) -> None:
+    """Field case LGN-07: a user whom the worker's image knows, with a key that would do."""
+    site.cluster.kubectl.apply(DOOR.format(name=site.cluster.name, passwd=passwd(site)))
+    host = next(iter(site.pods().values()))
+    key = (site.ssh.folder / "ada.pub").read_text()
+    site.as_ada(host, "umask 077; mkdir .ssh; cat >.ssh/authorized_keys", stdin=key)
+    site.cluster.wait_idle(2)
+    worker = site.cluster.workers()["door-0"]["status"]["podIP"]
+    refused = site.ssh.try_run("ada", worker, "id -u", key="ada", alias="door")
+    assert refused.returncode != 0
+    assert "you have no active jobs on this node" in refused.stdout + refused.stderr
+    submit = "sbatch --parsable --chdir=/tmp --output=/dev/null -p door --wrap 'sleep 120'"
+    number = int(site.as_ada(host, submit))
+    site.cluster.wait_job(number, "RUNNING")
+    inside = site.ssh.try_run("ada", worker, "id -u; cat /proc/self/cgroup", key="ada", alias="door")
+    assert inside.stdout.split()[:1] == [str(ADA)], inside.stderr
+    # Adopted: what she does there counts as the job's, and ends with it.
+    assert f"job_{number}/" in inside.stdout
+
+
+def passwd(site: LoginSite) -> str:
+    """/etc/passwd of the worker's image, and Ada, as one quoted YAML text."""
+    known = on_worker(site, "cat", "/etc/passwd")
+    return json.dumps(f"{known.strip()}\nada:*:{ADA}:{SCIENCE}::/home/ada:/bin/bash\n")
 
 
 def patch_users(site: LoginSite, values: dict[str, str]) -> None:

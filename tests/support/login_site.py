@@ -20,6 +20,9 @@ _WORKER_WITH_HOME = (
     'slurmd: {image: "coil.local/slurmd:lab", volumeMounts: [{name: home, mountPath: /home}]}\n'
     "  template: {spec: {volumes: [{name: home, persistentVolumeClaim: {claimName: home}}]}}\n"
 )
+_FILES = "configFileRefs: [{name: files}]\n"
+# pam_slurm_adopt puts sessions into the step that this flag makes.
+_FILES_AND_CONTAIN = f"{_FILES}  extraConf: PrologFlags=Contain\n"
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,10 @@ class LoginSite:
             **_certificates(f"ldap.{self.cluster.name}.svc.cluster.local"),
         )
         everything = self.cluster.manifests(replicas=1)
-        assert _WORKER in everything
-        self.cluster.kubectl.apply(f"{everything.replace(_WORKER, _WORKER_WITH_HOME)}---\n{login}")
+        for plain, changed in ((_WORKER, _WORKER_WITH_HOME), (_FILES, _FILES_AND_CONTAIN)):
+            assert plain in everything
+            everything = everything.replace(plain, changed)
+        self.cluster.kubectl.apply(f"{everything}---\n{login}")
         self.cluster.wait_idle(1)
         for host in self.wait_pods(2).values():
             self.as_ada(host, "true")

@@ -20,12 +20,23 @@ class Ssh:
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", path], check=True)
         return path.with_suffix(".pub").read_text().strip()
 
-    def try_run(
-        self, user: str, host: str, command: str, *, key: str = "", password: str = "", stdin: str = ""
+    def try_run(  # noqa: PLR0913 -- what one gives to ssh
+        self,
+        user: str,
+        host: str,
+        command: str,
+        *,
+        key: str = "",
+        password: str = "",
+        stdin: str = "",
+        alias: str = "login",
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command as a user of a host, with a key of this folder or else a password."""
+        """Run a command as a user of a host, with a key of this folder or else a password.
+
+        Hosts of the same alias are one host to the client: it refuses a host key that changed.
+        """
         options = ["-o", f"UserKnownHostsFile={self.folder / 'known_hosts'}"]
-        options += ["-o", "StrictHostKeyChecking=accept-new", "-o", "HostKeyAlias=login"]
+        options += ["-o", "StrictHostKeyChecking=accept-new", "-o", f"HostKeyAlias={alias}"]
         options += ["-o", "IdentitiesOnly=yes", "-o", f"IdentityFile={self.folder / key if key else 'none'}"]
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder)}
         if password:
