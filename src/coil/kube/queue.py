@@ -10,10 +10,6 @@ from coil.support.objects import ObjectKey
 RETRY = Backoff(base=0.005, cap=50.0)
 """5 ms doubling as in the reference (spec: nodeset 8.2), but not to 1000 s: I6 allows 60."""
 
-LATE_S = 1e-6
-"""The loop's timers may fire early by the clock's resolution. Woken before a key is due a worker would find
-nothing and wait again, without end where the clock stands still meanwhile, as in virtual time."""
-
 
 class QueueClosedError(Exception):
     """The queue gives out no more keys; the worker should end."""
@@ -86,9 +82,8 @@ class Queue:
 
     async def _wait(self) -> None:
         self._news.clear()
-        due = self._set.next_due()
         try:
-            async with asyncio.timeout_at(None if due is None else due + LATE_S):
+            async with asyncio.timeout_at(self._set.next_due()):
                 await self._news.wait()
         except TimeoutError:
             return

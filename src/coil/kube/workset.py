@@ -13,6 +13,11 @@ import msgspec
 
 from coil.support.objects import ObjectKey
 
+EARLY = 1e-6
+"""Seconds before its time at which something counts as due. Timers may fire early by the resolution of
+the clock: a worker would find nothing and wait again, for ever where the clock stands still meanwhile, as
+in virtual time."""
+
 
 class Priority(IntEnum):
     """Ready keys of a higher priority (smaller number) are taken first."""
@@ -143,23 +148,23 @@ class WorkSet:
         return item
 
     def _ring(self, now: float) -> None:
-        while self._alarms and self._alarms[0][0] <= now:
+        while self._alarms and _due(self._alarms[0][0], now):
             self._look(heapq.heappop(self._alarms)[1], now)
 
     def _look(self, key: ObjectKey, now: float) -> None:
         delay = self._delays.get(key)
-        if delay is not None and delay.due <= now:
+        if delay is not None and _due(delay.due, now):
             del self._delays[key]
             self.add(key, now, delay.priority)
         item, rest = self._waiting.get(key), self._rests.get(key)
         if item is not None:
             self._settle(item, now)
-        elif rest is not None and rest.until <= now:
+        elif rest is not None and _due(rest.until, now):
             del self._rests[key]
 
     def _settle(self, item: Item, now: float) -> None:
         """Make a waiting key ready if it may be; else `done` or the alarm of its rest comes back."""
-        if item.due <= now and item.key not in self._working:
+        if _due(item.due, now) and item.key not in self._working:
             self._ready[item.priority][item.key] = None
 
     def _raise(self, item: Item, priority: Priority) -> None:
@@ -169,3 +174,7 @@ class WorkSet:
             del self._ready[item.priority][item.key]
             self._ready[priority][item.key] = None
         item.priority = priority
+
+
+def _due(when: float, now: float) -> bool:
+    return when <= now + EARLY

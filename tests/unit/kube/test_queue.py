@@ -74,6 +74,15 @@ async def test_two_workers_get_two_keys() -> None:
     assert {worker.result() for worker in workers} == {A, B}
 
 
+async def test_a_delay_finer_than_the_clock_ends_too() -> None:
+    """The loop wakes at the nearest moment its clock knows, which may be before the key is due."""
+    keys = queue()
+    async with asyncio.timeout(1):
+        for number in range(200):
+            keys.add_after(A, 0.001 + number * 1.23e-7)
+            keys.done(await keys.get())
+
+
 async def test_retries_grow_and_a_success_starts_over() -> None:
     keys = queue(backoff=Backoff(base=1.0, cap=8.0, jitter=0.0))
     assert [keys.retry(A) for _ in range(5)] == [1.0, 2.0, 4.0, 8.0, 8.0]
