@@ -112,6 +112,11 @@ class Daemon:
         for child in children.split():
             os.kill(int(child), number)
 
+    def ended(self, within: float = 20) -> None:
+        """Wait until the process has ended by itself."""
+        self._process.wait(timeout=within)
+        self._log.close()
+
     def stop(self, number: int = signal.SIGKILL) -> None:
         """End the process and wait until it has; slurmrestd as process 1 ignores gentler signals."""
         self.send(number)
@@ -124,7 +129,7 @@ class SlurmCluster:
 
     def __init__(self, state: Path) -> None:
         self.state = state
-        self.ports = dict(zip(("ctld", "rest", "slurmd"), _free_ports(3), strict=True))
+        self.ports = dict(zip(("ctld", "rest", "slurmd"), free_ports(3), strict=True))
         self.jwt_key = secrets.token_bytes(32)
         self.ctld: Daemon | None = None
         self.rest: Daemon | None = None
@@ -138,16 +143,16 @@ class SlurmCluster:
 
     def start_ctld(self) -> None:
         """Start slurmctld and wait until it answers."""
-        self.ctld = Daemon(self, "ctl", *_as(SLURM), "slurmctld", "-D")
+        self.ctld = Daemon(self, "ctl", *as_user(SLURM), "slurmctld", "-D")
         ready = f"http://127.0.0.1:{self.ports['ctld']}/readyz"
-        wait_until(lambda: _answers(ready), 20, f"slurmctld ready; see {self.state}")
+        wait_until(lambda: answers(ready), 20, f"slurmctld ready; see {self.state}")
 
     def start_rest(self, *arguments: str) -> None:
         """Start slurmrestd as the chart does (spec: control-plane 7.2) and wait until it listens."""
         settings = ("SLURM_JWT=daemon", "SLURMRESTD_SECURITY=disable_unshare_files,disable_unshare_sysv")
         address = f"127.0.0.1:{self.ports['rest']}"
-        self.rest = Daemon(self, "rest", *settings, *_as(NOBODY), "slurmrestd", *arguments, address)
-        wait_until(lambda: _listens(self.ports["rest"]), 20, f"slurmrestd listens; see {self.state}")
+        self.rest = Daemon(self, "rest", *settings, *as_user(NOBODY), "slurmrestd", *arguments, address)
+        wait_until(lambda: listens(self.ports["rest"]), 20, f"slurmrestd listens; see {self.state}")
 
     def start_worker(self, name: str) -> None:
         """Start a dynamic slurmd and wait until it has registered; one per cluster, for its port."""
@@ -226,11 +231,13 @@ def slurm_cluster() -> Iterator[SlurmCluster]:
         shutil.rmtree(state, ignore_errors=True)
 
 
-def _as(uid: int) -> tuple[str, ...]:
+def as_user(uid: int) -> tuple[str, ...]:
+    """The words before a command that runs as this user and group."""
     return ("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups")
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for opened in sockets:
@@ -238,13 +245,15 @@ def _free_ports(count: int) -> list[int]:
         return [opened.getsockname()[1] for opened in sockets]
 
 
-def _listens(port: int) -> bool:
+def listens(port: int) -> bool:
+    """Whether somebody accepts connections on a loopback port."""
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
         return True
     return False
 
 
-def _answers(url: str) -> bool:
+def answers(url: str) -> bool:
+    """Whether a GET gives success."""
     try:
         with urllib.request.urlopen(url, timeout=1) as answer:  # noqa: S310 -- a loopback address of ours
             return 200 <= answer.status < 300

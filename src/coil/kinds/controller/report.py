@@ -54,12 +54,14 @@ def available(
 
 
 def obstacles(accounting: Accounting | None, complaint: str) -> str:
-    """What may keep slurmctld from starting: its own fatal error, a slurmdbd that is not there."""
-    found = f"; slurmctld says: {complaint}" if complaint else ""
+    """What may keep slurmctld from starting: a slurmdbd that is not there, else its own fatal error.
+
+    A slurmctld that waits for slurmdbd is killed by its probes and calls that fatal.
+    """
     dbd = find(accounting.status.conditions, AVAILABLE) if accounting is not None else None
     if accounting is not None and dbd is not None and dbd.status == "False":
-        found += f"; Accounting {accounting.metadata.name} is not available: a new slurmctld waits for it"
-    return found
+        return f"; Accounting {accounting.metadata.name} is not available: a new slurmctld waits for it"
+    return f"; slurmctld says: {complaint}" if complaint else ""
 
 
 def slurm_reachable(

@@ -51,7 +51,7 @@ def test_only_pauses_from_before_slurmdbd_was_available_are_ended(
 
 def test_what_keeps_slurmctld_from_starting_is_told() -> None:
     assert obstacles(None, "") == obstacles(slurmdbd("True"), "") == obstacles(accounting(), "") == ""
-    assert obstacles(slurmdbd("False"), "CLUSTER ID MISMATCH.") == (
-        "; slurmctld says: CLUSTER ID MISMATCH."
+    assert obstacles(slurmdbd("True"), "CLUSTER ID MISMATCH.") == "; slurmctld says: CLUSTER ID MISMATCH."
+    assert obstacles(slurmdbd("False"), "slurmdbd must be up at slurmctld start time") == (
         "; Accounting acct is not available: a new slurmctld waits for it"
     )
