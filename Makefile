@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-# Extra Helm values for `make up` into an existing cluster.
+# Values of yours for the charts slurm and slurm-operator, for `make up` into an existing cluster.
 VALUES ?=
+OPERATOR_VALUES ?=
 # A KUBECONFIG of the shell is not meant for us: only one given to make is.
 ifneq ($(origin KUBECONFIG),command line)
 override KUBECONFIG :=
@@ -15,8 +16,9 @@ unexport KUBECONFIG
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-up: venv ## Real Kubernetes, real Slurm, a job's output; KUBECONFIG=file VALUES=file: into your cluster
-	@$(BIN)/python -m lab demo $(if $(KUBECONFIG),--kubeconfig $(KUBECONFIG)) $(if $(VALUES),--values $(VALUES))
+up: venv ## Real Kubernetes, real Slurm, a job's output (into your cluster: KUBECONFIG=file, see README)
+	@$(BIN)/python -m lab demo $(if $(KUBECONFIG),--kubeconfig $(KUBECONFIG)) \
+	  $(if $(VALUES),--values $(VALUES)) $(if $(OPERATOR_VALUES),--operator-values $(OPERATOR_VALUES))
 
 down: venv ## Remove everything that `make up` started on this machine
 	@$(BIN)/python -m lab down

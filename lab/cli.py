@@ -137,34 +137,32 @@ def build_images(
 @app.command()
 def demo(
     kubeconfig: Annotated[Path | None, typer.Option(help="A cluster of yours instead of the lab.")] = None,
-    values: Annotated[list[Path] | None, typer.Option(help="More Helm values for the slurm chart.")] = None,
+    values: Annotated[list[Path] | None, typer.Option(help="More values for the slurm chart.")] = None,
+    operator_values: Annotated[
+        list[Path] | None, typer.Option(help="More values for the slurm-operator chart.")
+    ] = None,
 ) -> None:
     """Install coil and run Slurm jobs: in the lab, started where it is not, or in a cluster of yours."""
-    binaries.ensure("kubernetes", "helm")
-    own_lab = kubeconfig is None
-    if own_lab:
-        _build_everything()
-        kubeconfig = cluster.up()
-    extra = values or []
+    target = _own_lab() if kubeconfig is None else install.elsewhere(kubeconfig)
     with step("charts: installed"):
-        if own_lab:
-            install.database(kubeconfig)
-            extra = [install.ACCOUNTING, *extra]
-        install.install(kubeconfig, values or [], [install.CRDS, install.OPERATOR])
-        if own_lab:
-            install.follow_image(kubeconfig, images.content_key(images.IMAGES["operator"]))
-        install.install(kubeconfig, extra, [install.SLURM])
-    Demo(kubeconfig, _out, accounting=own_lab).run()
+        target.install(install.CRDS)
+        target.install(install.OPERATOR, operator_values or [])
+        if kubeconfig is None:
+            target.follow_image(images.content_key(images.IMAGES["operator"]))
+            target.database()
+        accounting = [install.ACCOUNTING] if kubeconfig is None else []
+        target.install(install.SLURM, [*accounting, *(values or [])])
+    Demo(target, _out, accounting=kubeconfig is None).run()
     say("done")
 
 
-def _build_everything() -> None:
-    """Build binaries and images side by side: one waits for the processor, the other for the network."""
+def _own_lab() -> install.Cluster:
     packages.ensure()
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor() as pool:  # one waits for the processor, the other for the network
         built = [pool.submit(cluster.build), pool.submit(images.build, report=lambda line: say(escape(line)))]
         for future in built:
             future.result()
+    return install.in_lab(cluster.up())
 
 
 def main() -> None:

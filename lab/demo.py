@@ -5,12 +5,11 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 from rich.console import Console
 
-from lab.binaries import binary
+from lab.install import Cluster
 
 T = TypeVar("T")
 NAMESPACE = "slurm"
@@ -29,7 +28,7 @@ class DemoError(Exception):
 class Demo:
     """Runs commands in the cluster and shows them as a person would have typed them."""
 
-    kubeconfig: Path
+    cluster: Cluster
     console: Console
     accounting: bool = False
     """The cluster has a slurmdbd: show what it recorded."""
@@ -47,7 +46,7 @@ class Demo:
         self.console.print(
             self.kubectl("get", "nodesets,controllers,pods", "--output", "wide"), highlight=False
         )
-        self.console.print(how_to_go_on(self.kubeconfig), highlight=False)
+        self.console.print(how_to_go_on(self.cluster), highlight=False)
 
     def batch(self, workers: int) -> str:
         """A batch job, and its output file from the worker that wrote it; the job's number."""
@@ -101,9 +100,9 @@ class Demo:
     def kubectl(self, *args: str) -> str:
         """Run kubectl in the cluster's namespace."""
         command = [
-            str(binary("kubectl")),
+            str(self.cluster.kubectl),
             "--kubeconfig",
-            str(self.kubeconfig),
+            str(self.cluster.kubeconfig),
             "--namespace",
             NAMESPACE,
             *args,
@@ -124,11 +123,11 @@ class Demo:
         return answer
 
 
-def how_to_go_on(kubeconfig: Path) -> str:
+def how_to_go_on(cluster: Cluster) -> str:
     """Commands a person tries next."""
     return f"""
-How to go on (kubectl is {binary("kubectl")}):
-  export KUBECONFIG={kubeconfig}
+How to go on (kubectl is {cluster.kubectl}):
+  export KUBECONFIG={cluster.kubeconfig}
   kubectl -n {NAMESPACE} get nodesets,pods
   kubectl -n {NAMESPACE} exec -it {CONTROLLER} -c slurmctld -- bash  # then sinfo, squeue, sbatch ...
   kubectl -n {NAMESPACE} scale nodeset slurm-worker-cpu --replicas=1

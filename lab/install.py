@@ -2,14 +2,22 @@
 
 import json
 import secrets
+import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.binaries import binary
+from lab import binaries
 
 CHARTS = Path(__file__).parents[1] / "charts"
 VALUES = Path(__file__).parent / "values"
+ACCOUNTING = VALUES / "accounting.yaml"
+"""Values for a cluster with a database."""
+
+
+class InstallError(Exception):
+    """A tool refused; its text says why."""
 
 
 @dataclass(frozen=True)
@@ -18,67 +26,76 @@ class Release:
 
     name: str
     namespace: str
-    values: str | None = None
-
-    def command(self, kubeconfig: Path, extra_values: list[Path]) -> list[str]:
-        """The helm command that installs or upgrades it."""
-        files = [VALUES / self.values] if self.values else []
-        command = [str(binary("helm")), "upgrade", "--install", self.name, str(CHARTS / self.name)]
-        command += ["--kubeconfig", str(kubeconfig), "--namespace", self.namespace, "--create-namespace"]
-        for file in [*files, *(extra_values if files else [])]:
-            command += ["--values", str(file)]
-        return [*command, "--wait", "--timeout", "3m"]
+    values: tuple[Path, ...] = ()
 
 
 CRDS = Release("slurm-operator-crds", "slinky")
-OPERATOR = Release("slurm-operator", "slinky", "operator.yaml")
-SLURM = Release("slurm", "slurm", "slurm.yaml")
-ACCOUNTING = VALUES / "accounting.yaml"
-"""Values for a cluster with `database`."""
+OPERATOR = Release("slurm-operator", "slinky", (VALUES / "operator.yaml",))
+SLURM = Release("slurm", "slurm", (VALUES / "slurm.yaml",))
 
 
-def install(kubeconfig: Path, extra_values: list[Path], releases: list[Release]) -> None:
-    """Install or upgrade releases in order; raise with Helm's own words when one fails."""
-    for release in releases:
-        done = subprocess.run(
-            release.command(kubeconfig, extra_values), capture_output=True, text=True, check=False
-        )
-        if done.returncode != 0:
-            raise InstallError(
-                f"chart {release.name} in namespace {release.namespace}: {done.stderr.strip()}"
-            )
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster to install into, and the programs to do it with."""
+
+    kubeconfig: Path
+    kubectl: Path
+    helm: Path
+
+    def install(self, release: Release, values: Sequence[Path] = ()) -> None:
+        """Install or upgrade a release; later files of values win."""
+        command = [str(self.helm), "upgrade", "--install", release.name, str(CHARTS / release.name)]
+        command += ["--kubeconfig", str(self.kubeconfig)]
+        command += ["--namespace", release.namespace, "--create-namespace"]
+        for file in (*release.values, *values):
+            command += ["--values", str(file)]
+        where = f"chart {release.name} in namespace {release.namespace}"
+        _run([*command, "--wait", "--timeout", "3m"], where)
+
+    def database(self, namespace: str = SLURM.namespace) -> None:
+        """Make a MariaDB for slurmdbd, without waiting for it; its password stays what it is.
+
+        It is made before the cluster is: a new slurmctld waits for slurmdbd, which waits for its database.
+        """
+        password = f"--from-literal=password={secrets.token_urlsafe(24)}"
+        where = f"the database in namespace {namespace}"
+        for command in (
+            ["create", "namespace", namespace],
+            ["create", "secret", "generic", "mariadb-password", password],
+            ["apply", "--filename", str(VALUES / "mariadb.yaml")],
+        ):
+            self._kubectl(namespace, command, where, harmless="AlreadyExists")
+
+    def follow_image(self, content: str) -> None:
+        """Let the operator run the image of this content: the same tag restarts nothing by itself."""
+        annotations = {"coil.local/image": content}
+        patch = {"spec": {"template": {"metadata": {"annotations": annotations}}}}
+        for command in (
+            ["patch", "deployment", OPERATOR.name, "--patch", json.dumps(patch)],
+            ["rollout", "status", "deployment", OPERATOR.name, "--timeout", "2m"],
+        ):
+            self._kubectl(OPERATOR.namespace, command, "restarting the operator with its new image")
+
+    def _kubectl(self, namespace: str, arguments: Sequence[str], where: str, harmless: str = "") -> None:
+        prefix = [str(self.kubectl), "--kubeconfig", str(self.kubeconfig), "--namespace", namespace]
+        _run([*prefix, *arguments], where, harmless)
 
 
-def database(kubeconfig: Path, namespace: str = SLURM.namespace) -> None:
-    """Make a MariaDB for slurmdbd, without waiting for it; its password stays what it is.
-
-    It is made before the cluster is: a new slurmctld waits for slurmdbd, which waits for its database.
-    """
-    kubectl = [str(binary("kubectl")), "--kubeconfig", str(kubeconfig), "--namespace", namespace]
-    password = f"--from-literal=password={secrets.token_urlsafe(24)}"
-    for command in (
-        ["create", "namespace", namespace],
-        ["create", "secret", "generic", "mariadb-password", password],
-        ["apply", "--filename", str(VALUES / "mariadb.yaml")],
-    ):
-        done = subprocess.run([*kubectl, *command], capture_output=True, text=True, check=False)
-        if done.returncode != 0 and "AlreadyExists" not in done.stderr:
-            raise InstallError(f"the database in namespace {namespace}: {done.stderr.strip()}")
+def in_lab(kubeconfig: Path) -> Cluster:
+    """The lab's cluster, with the programs that were built with it."""
+    return Cluster(kubeconfig, binaries.binary("kubectl"), binaries.binary("helm"))
 
 
-def follow_image(kubeconfig: Path, content: str) -> None:
-    """Let the operator run the image of this content: the same tag restarts nothing by itself."""
-    kubectl = [str(binary("kubectl")), "--kubeconfig", str(kubeconfig), "--namespace", OPERATOR.namespace]
-    annotations = {"coil.local/image": content}
-    patch = {"spec": {"template": {"metadata": {"annotations": annotations}}}}
-    for command in (
-        ["patch", "deployment", OPERATOR.name, "--patch", json.dumps(patch)],
-        ["rollout", "status", "deployment", OPERATOR.name, "--timeout", "2m"],
-    ):
-        done = subprocess.run([*kubectl, *command], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise InstallError(f"restarting the operator with its new image: {done.stderr.strip()}")
+def elsewhere(kubeconfig: Path) -> Cluster:
+    """Somebody's cluster, with the programs that person has; what is missing is built."""
+    found = {name: shutil.which(name) for name in ("kubectl", "helm")}
+    if None in found.values():
+        binaries.ensure("kubernetes", "helm")
+    programs = {name: Path(path) if path else binaries.binary(name) for name, path in found.items()}
+    return Cluster(kubeconfig, **programs)
 
 
-class InstallError(Exception):
-    """Helm refused; its text says why."""
+def _run(command: Sequence[str], where: str, harmless: str = "") -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0 and not (harmless and harmless in done.stderr):
+        raise InstallError(f"{where}: {done.stderr.strip()}")
