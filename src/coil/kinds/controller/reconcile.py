@@ -10,7 +10,6 @@ from coil.kinds.children import Children
 from coil.kinds.controller import plan, report
 from coil.kinds.controller.active import LabelChange, choose, label_changes, labelled
 from coil.kinds.controller.observe import Observer
-from coil.kinds.controller.restart import outdated_pauses
 from coil.kinds.controller.settling import LONE_S, QUIET_S, Settling
 from coil.kinds.controller.snapshot import NO_RESTAPI, Snapshot
 from coil.kinds.controller.watches import watch
@@ -75,7 +74,6 @@ class Reconciler:
         problems = await steps.run(self._children, snapshot.controller, planned)
         chosen = _chosen(snapshot)
         problems += await self._label(snapshot, chosen)
-        problems += await self._end_pauses(snapshot)
         await self._report(snapshot, chosen, problems, settled=not hold)
         if any(problem.retry for problem in problems):
             raise PassFailedError(problems)
@@ -109,20 +107,6 @@ class Reconciler:
         except (NotFound, Conflict):
             return
         log.info("active label moved", pod=change.pod, active=change.active)
-
-    async def _end_pauses(self, snapshot: Snapshot) -> list[Problem]:
-        controller = snapshot.controller
-        try:
-            for pod in outdated_pauses(snapshot.accounting, snapshot.pods):
-                meta = pod.metadata
-                await self._client.delete(core.PODS, meta.name, meta.namespace, uid=meta.uid)
-                note = f"pod {meta.name} is made anew: slurmdbd is available, and it would go on pausing"
-                self._record(controller, "Normal", "SlurmctldRestarted", "Restart", note)
-        except (NotFound, Conflict):
-            return []
-        except ApiError as error:
-            return [Problem("Restart", "DeleteFailed", str(error), retry=True)]
-        return []
 
     async def _report(
         self, snapshot: Snapshot, chosen: str | None, problems: Sequence[Problem], *, settled: bool

@@ -5,9 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from coil.api.accounting import Accounting
 from coil.api.controller import Controller, ControllerSpec
 from coil.api.meta import Condition, ObjectMeta
-from coil.kinds.controller.report import Slurm, available, needs_attention, slurm_reachable
+from coil.kinds.controller.report import Slurm, available, needs_attention, obstacles, slurm_reachable
 from coil.kube.views import PodView
 
 ALBA = Controller(metadata=ObjectMeta(name="alba", namespace="ns", generation=7))
@@ -54,6 +55,19 @@ def _waiting(name: str, reason: str) -> dict[str, Any]:
 def test_available_says_what_keeps_the_active_pod(pods: list[PodView], status: str, message: str) -> None:
     condition = available(ALBA, pods, ACTIVE)
     assert (condition.status, condition.message) == (status, message)
+
+
+def test_what_keeps_slurmctld_from_starting_is_told() -> None:
+    def slurmdbd(status: str) -> Accounting:
+        told = {"type": "Available", "status": status, "reason": "X", "message": ""}
+        return msgspec.convert({"metadata": {"name": "acct"}, "status": {"conditions": [told]}}, Accounting)
+
+    assert obstacles(None, "") == obstacles(slurmdbd("True"), "") == obstacles(Accounting(), "") == ""
+    assert obstacles(slurmdbd("True"), "CLUSTER ID MISMATCH.") == "; slurmctld says: CLUSTER ID MISMATCH."
+    waits = "; Accounting acct is not available: a new slurmctld waits for it"
+    assert obstacles(slurmdbd("False"), "slurmdbd must be up at slurmctld start time") == waits
+    said = available(ALBA, [pod({})], ACTIVE, waits).message
+    assert said == f"pod {ACTIVE} is not ready{waits}"
 
 
 def test_nobody_here_knows_whether_an_external_slurmctld_runs() -> None:
