@@ -145,11 +145,12 @@ def demo(
     """Install coil and run Slurm jobs: in the lab, started where it is not, or in a cluster of yours."""
     target = _own_lab() if kubeconfig is None else install.elsewhere(kubeconfig)
     with step("charts: installed"):
+        if kubeconfig is None:
+            target.database()  # first, for it takes the longest
         target.install(install.CRDS)
         target.install(install.OPERATOR, operator_values or [])
         if kubeconfig is None:
             target.follow_image(images.content_key(images.IMAGES["operator"]))
-            target.database()
         accounting = [install.ACCOUNTING] if kubeconfig is None else []
         target.install(install.SLURM, [*accounting, *(values or [])])
     Demo(target, _out, accounting=kubeconfig is None).run()
