@@ -149,6 +149,13 @@ def _end(world: World, pod: Pod) -> None:
     del world.pods[pod.name]
 
 
+def _vanish(world: World, pod: Pod) -> None:
+    """Deleted by force: no good-bye, the record keeps its state; its jobs are lost."""
+    pod.gone = True
+    world.drop_jobs(pod.name)
+    del world.pods[pod.name]
+
+
 def _users_cordon(_world: World, pod: Pod) -> None:
     pod.annotations[keys.ANNOTATION_POD_CORDON] = "true"
     pod.annotations.pop(keys.ANNOTATION_POD_CORDON_CAUSE, None)
@@ -254,6 +261,7 @@ MOVES = {
     "a pod turns unready": Move(to_pod(_turn_unready, lambda _w, p: p.ready), 2),
     "a pod is evicted": Move(to_pod(_evict, _alive), 1),
     "a user deletes a pod": Move(to_pod(_user_deletes, lambda _w, p: not p.terminating), 1),
+    "a user deletes a pod by force": Move(to_pod(_vanish, lambda _w, _p: True), 1),
     "a user cordons a pod": Move(
         to_pod(_users_cordon, lambda _w, p: keys.ANNOTATION_POD_CORDON not in p.annotations), 2
     ),

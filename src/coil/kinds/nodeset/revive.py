@@ -1,10 +1,12 @@
 """Return a worker to service whose Slurm record still has the state of an earlier incarnation.
 
-A stopping worker sets its own node DOWN, and Slurm keeps the record. A pod of the same name then registers
-under a DOWN node, which `ReturnToService` 0 and 1 leave down. Two proofs that the state is old:
+A stopping worker sets its own node DOWN, one that vanishes goes silent, and Slurm keeps the record. A pod of
+the same name then registers under a DOWN node, which `ReturnToService` 0 and 1 leave down. Three proofs that
+the state is old:
 
 - the reason is ours, and the present pod did not give it: it is older than the pod's readiness, or the pod
   is as well as ever long after a pod that says good-bye would have ended;
+- Slurm took the node down as silent before the present pod was made, and the node answers now;
 - the comment names another Kubernetes node than the one the pod runs on now, and the reason is ours or
   one that slurmctld or a prolog gave about that machine (spec: nodeset 24.1; docs/adr/0031).
 
@@ -15,13 +17,14 @@ from collections.abc import Mapping
 
 from coil.kinds.nodeset.actions import Resume
 from coil.kinds.nodeset.cordon import is_users, wanted_cause
-from coil.kinds.nodeset.drain import POD_TERMINATING, Cause
+from coil.kinds.nodeset.drain import NOT_RESPONDING, POD_TERMINATING, Cause
 from coil.kinds.nodeset.identity import decode_comment
 from coil.kinds.nodeset.snapshot import Known, Slurm, Snapshot, Worker
+from coil.kinds.nodeset.times import seconds
 from coil.slurm.wire import SlurmNode
 
 MACHINE_REASONS = (
-    "Not responding",
+    NOT_RESPONDING,
     "Node unexpectedly rebooted",
     "Kill task failed",
     "Prolog error",
@@ -72,7 +75,12 @@ def _moved(worker: Worker, record: SlurmNode) -> bool:
 
 
 def _left_by_predecessor(worker: Worker, record: SlurmNode, slurm: Slurm) -> bool:
-    if not _is_own(record) or "NOT_RESPONDING" in record.state:
+    if "NOT_RESPONDING" in record.state:
+        return False
+    if record.reason.startswith(NOT_RESPONDING):
+        silent = record.reason_changed_at
+        return silent.set and silent.number < seconds(worker.pod.metadata.creation_timestamp)
+    if not _is_own(record):
         return False
     return record.reason != POD_TERMINATING or _by_another_pod(worker, record, slurm)
 

@@ -52,6 +52,13 @@ def test_a_node_that_went_down_under_our_drain_comes_back() -> None:
     assert not revived(record("gpu-0", "DOWN+DRAIN+NOT_RESPONDING", OURS))
 
 
+def test_a_node_that_went_silent_with_an_earlier_pod_comes_back() -> None:
+    made = seconds(LONG_AGO)
+    assert revived(down("Not responding [slurm@x]", since=int(made) - 1))
+    assert not revived(down("Not responding", since=int(made)))
+    assert not revived(down("Not responding", since=int(made) - 1, state="DOWN+NOT_RESPONDING"))
+
+
 @pytest.mark.parametrize("reason", ["bad fan", "Not responding", ""])
 def test_what_others_took_down_stays_down(reason: str) -> None:
     assert not revived(record("gpu-0", "DOWN+DRAIN", reason))
