@@ -64,7 +64,7 @@ class Cluster:
             ["create", "secret", "generic", "mariadb-password", password],
             ["apply", "--filename", str(VALUES / "mariadb.yaml")],
         ):
-            self._kubectl(namespace, command, where, harmless="AlreadyExists")
+            self._kubectl(namespace, command, where, harmless="already exists")
 
     def follow_image(self, content: str) -> None:
         """Let the operator run the image of this content: the same tag restarts nothing by itself."""
