@@ -5,6 +5,7 @@ For the ssh client all login pods are one host (HostKeyAlias): it refuses a host
 
 import base64
 import json
+import secrets
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,8 @@ import pytest
 
 from lab import cluster as lab
 from lab import images
-from tests.support.kubectl import wait_until
+from tests.support.accounting import AccountedCluster
+from tests.support.kubectl import Kubectl, wait_until
 from tests.support.login_site import LoginSite
 from tests.support.slurm_cluster import SlurmCluster
 from tests.support.ssh import Ssh
@@ -92,6 +94,26 @@ def test_a_user_of_the_directory_runs_a_job_under_her_own_ids(site: LoginSite) -
     assert "denied" in other.stderr
     site.as_ada(first, f"scancel {number}")
     site.cluster.wait_job(number, "CANCELLED")
+
+
+def test_a_user_sees_her_own_jobs_in_the_accounts(kubectl: Kubectl, tmp_path: Path) -> None:
+    """Slurmdbd knows ids only, like slurmctld; the login pod gives them their names."""
+    cluster = AccountedCluster(kubectl, f"e2e-{secrets.token_hex(3)}")
+    site = LoginSite(cluster, Ssh(tmp_path))
+    try:
+        site.apply()
+        cluster.create_database()
+        cluster.wait_available(within=120)
+        site.wait()
+        host = next(iter(site.pods().values()))
+        number = int(site.as_ada(host, "sbatch --parsable --wrap true"))
+        cluster.wait_recorded(number)
+        columns = "--noheader --parsable2 --allocations --format=JobID,User,UID,GID,State"
+        assert site.as_ada(host, f"sacct {columns}").split() == [f"{number}|ada|{ADA}|{SCIENCE}|COMPLETED"]
+        others = site.ssh.run("grace", host, f"sacct {columns}", password=site.password)
+        assert str(number) not in others
+    finally:
+        cluster.delete()
 
 
 def test_workers_can_be_reached_by_name_from_login_pods(site: LoginSite) -> None:

@@ -35,6 +35,11 @@ class LoginSite:
 
     def create(self) -> None:
         """Apply everything at once and wait until people can log in."""
+        self.apply()
+        self.wait()
+
+    def apply(self) -> None:
+        """Apply everything at once."""
         login = _MANIFESTS.substitute(
             name=self.cluster.name,
             ada_key=self.ssh.new_key("ada"),
@@ -47,6 +52,9 @@ class LoginSite:
             assert plain in everything
             everything = everything.replace(plain, changed)
         self.cluster.kubectl.apply(f"{everything}---\n{login}")
+
+    def wait(self) -> None:
+        """Wait until people can log in."""
         self.cluster.wait_idle(1)
         for host in self.wait_pods(2).values():
             self.as_ada(host, "true")
