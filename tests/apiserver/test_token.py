@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from coil.api import keys
 from coil.slurm.tokens import Claims, TokenError, mint, verify
 from lab.apiserver import ApiServer
-from tests.support.manager import Manager, Namespace, eventually, managed_server, ours, secret
+from tests.support.manager import Manager, Namespace, controller, eventually, managed_server, ours, secret
 
 __all__ = ["managed_server"]
 
@@ -75,6 +76,26 @@ def test_a_rotated_key_makes_new_tokens_within_seconds(space: Namespace, manager
     space.apply(key_secret(NEW_KEY))
     wait_claims(space, NEW_KEY, within=3)
     wait_claims(space, NEW_KEY, "u-jwt-grace", within=3)
+
+
+def test_a_rotated_key_replaces_slurmctld_once(space: Namespace, manager: Manager) -> None:
+    """Field case SEC-05: one annotation of the pod template changes, once."""
+
+    def template() -> dict[str, Any]:
+        return (space.get("statefulset", "alba-controller") or {})["spec"]["template"]
+
+    manager.wait_working()
+    space.apply(secret("keys", slurm_key="an auth key"), key_secret())
+    space.apply(controller("alba", jwtKeyRef={"name": "jwt", "key": "jwt.key"}))
+    space.wait_condition("controller", "alba", "Reconciled=True", within=40)
+    before, generation = template(), (space.get("statefulset", "alba-controller") or {})["metadata"]
+    space.apply(key_secret(NEW_KEY))
+    eventually(lambda: template() != before, what="slurmctld is to be replaced")
+    time.sleep(1)
+    after = (space.get("statefulset", "alba-controller") or {})["metadata"]
+    assert after["generation"] == generation["generation"] + 1
+    changed = template()["metadata"]["annotations"].items() ^ before["metadata"]["annotations"].items()
+    assert {name for name, _ in changed} == {keys.ANNOTATION_JWT_KEY_HASH}
 
 
 def test_a_deleted_secret_comes_back(space: Namespace, manager: Manager) -> None:
