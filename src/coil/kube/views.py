@@ -28,6 +28,13 @@ class ConditionView(Leaf, frozen=True, kw_only=True):
     last_transition_time: str | None = None
 
 
+def _of_type(conditions: tuple[ConditionView, ...], kind: str) -> ConditionView | None:
+    for condition in conditions:  # a plain loop: asked for each pod in each pass
+        if condition.type == kind:
+            return condition
+    return None
+
+
 class ClaimSource(Leaf, frozen=True, kw_only=True):
     """A volume's claim."""
 
@@ -133,7 +140,7 @@ class PodStatusView(View, frozen=True, kw_only=True):
 
     def condition(self, kind: str) -> ConditionView | None:
         """The condition of that type, if the pod has it."""
-        return next((condition for condition in self.conditions if condition.type == kind), None)
+        return _of_type(self.conditions, kind)
 
 
 class PodView(View, frozen=True, kw_only=True):
@@ -189,7 +196,7 @@ class NodeStatusView(View, frozen=True, kw_only=True):
 
     def condition(self, kind: str) -> ConditionView | None:
         """The condition of that type, if the node has it."""
-        return next((condition for condition in self.conditions if condition.type == kind), None)
+        return _of_type(self.conditions, kind)
 
 
 class NodeView(View, frozen=True, kw_only=True):
