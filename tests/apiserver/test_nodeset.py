@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import pytest
@@ -325,3 +326,29 @@ async def test_one_worker_for_each_matching_node(stage: Stage) -> None:
     await stage.eventually(on_both, what="a worker for each node")
     await stage.call(kubectl, stage.server, "label", "node", f"{two}.rack.test", "pool=other", "--overwrite")
     await stage.eventually(on_one, what="the worker of the node that left goes")
+
+
+async def test_a_scheduled_update_has_its_reservation_and_leaves_none_behind(stage: Stage) -> None:
+    start = datetime.now(UTC) + timedelta(hours=1)
+    update = {"startTime": start.strftime("%Y-%m-%dT%H:%M:%SZ"), "duration": "30m", "flags": []}
+    await settle(stage, 2, updateStrategy={"type": "ScheduledUpdate", "scheduledUpdate": update})
+
+    async def reserved() -> bool:
+        told = await stage.call(stage.space.condition, "nodeset", "gpu", "ReservationCreated")
+        return told is not None and told[0] == "True"
+
+    await stage.eventually(reserved, what="the reservation is made")
+    shown = await stage.scontrol("-o", "show", "reservation")
+    assert "ReservationName=SlurmOperatorMaint-gpu" in shown
+    assert "Nodes=gpu-[0-1]" in shown
+    before = len(writes(stage.server))
+    await asyncio.sleep(3)
+    told = [line for line in writes(stage.server)[before:] if f"/{stage.space.name}/nodesets" in line]
+    assert told == []
+    await stage.call(stage.space.kubectl, "delete", "nodeset", "gpu", "--wait=false")
+
+    async def gone() -> bool:
+        return await stage.call(stage.space.get, "nodeset", "gpu") is None
+
+    await stage.eventually(gone, what="the NodeSet is gone")
+    assert "SlurmOperatorMaint" not in await stage.scontrol("-o", "show", "reservation")

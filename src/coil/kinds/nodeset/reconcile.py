@@ -10,17 +10,20 @@ caches ──► observe ──► plan ──► does it rest on Slurm? ──�
 import time
 from collections.abc import Sequence
 
+import msgspec
+
 from coil.api.conditions import find
 from coil.api.nodeset import NodeSet
 from coil.kinds import steps
 from coil.kinds.children import Children
 from coil.kinds.nodeset import report
 from coil.kinds.nodeset.act import PODS, Means, perform, problem
-from coil.kinds.nodeset.finalize import finalize
+from coil.kinds.nodeset.maintain import Upkeep, finalize, look_after
 from coil.kinds.nodeset.memory import Memory
 from coil.kinds.nodeset.observe import Observation, Observer
 from coil.kinds.nodeset.plan import Plan, make_plan
 from coil.kinds.nodeset.pods import Pods
+from coil.kinds.nodeset.reservation import concerns, with_reservation
 from coil.kinds.nodeset.revisions import Revisions
 from coil.kinds.nodeset.rollout import hashes
 from coil.kinds.nodeset.slurmwrites import SlurmWrites
@@ -43,6 +46,9 @@ from coil.support.objects import ObjectKey
 NAME = "nodeset-controller"
 
 CONFLICT = "ConflictingController"
+
+SOON_S = 2.0
+"""Time until a reservation that was just written is looked at."""
 
 ASK_S = 20.0
 """Longest wait for Slurm's answer within a pass."""
@@ -88,11 +94,12 @@ class Reconciler:
             await finalize(nodeset, self._client, self._observer.cluster(nodeset))
             return DONE
         seen, plan = await self._decide(nodeset)
-        problems = await self._act(seen, plan)
-        await self._report(seen, plan, problems)
+        upkeep = await look_after(seen.snapshot, seen.cluster, self._client, time.time())
+        problems = [*await self._act(seen, plan), *upkeep.problems]
+        await self._report(seen, plan, problems, upkeep)
         if any(problem.retry for problem in problems):
             raise PassFailedError(problems)
-        return After(plan.requeue_after)
+        return After(min(plan.requeue_after, SOON_S) if upkeep.changed else plan.requeue_after)
 
     async def _decide(self, nodeset: NodeSet) -> tuple[Observation, Plan]:
         seen = self._observer.observe(nodeset)
@@ -130,10 +137,15 @@ class Reconciler:
             return [problem("Revisions", error)]
         return []
 
-    async def _report(self, seen: Observation, plan: Plan, problems: Sequence[Problem]) -> None:
+    async def _report(
+        self, seen: Observation, plan: Plan, problems: Sequence[Problem], upkeep: Upkeep
+    ) -> None:
         """Write the status if it changed; of a problem that the live one tells of, no event is made again."""
         nodeset = seen.snapshot.nodeset
         wanted = report.status(seen.snapshot, plan, problems, time.time())
+        if upkeep.known or not concerns(nodeset):
+            conditions = with_reservation(nodeset, wanted.conditions, upkeep.held)
+            wanted = msgspec.structs.replace(wanted, conditions=conditions)
         told = find(wanted.conditions, RECONCILED)
         if told is not None and is_news(nodeset.status.conditions, told):
             record_problems(self._record, nodeset, problems)

@@ -52,11 +52,18 @@ def status(snapshot: Snapshot, plan: Plan, problems: Sequence[Problem], now: flo
 
 def status_patch(live: NodeSetStatus, wanted: NodeSetStatus) -> JsonObject:
     """JSON merge patch that turns one status into the other; empty when they are equal."""
-    old, new = msgspec.to_builtins(live), msgspec.to_builtins(wanted)
+    old, new = _wire(live), _wire(wanted)
     changes = {name: new.get(name) for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
     # The schema requires these two even when they are empty, in a status that is being made now.
     required = {"nodeSetHash": wanted.node_set_hash, "selector": wanted.selector}
     return {**required, **changes} if changes else {}
+
+
+def _wire(status: NodeSetStatus) -> JsonObject:
+    """As it is written: a condition has a message even when that is empty."""
+    wire: JsonObject = msgspec.to_builtins(status)
+    conditions = [{"message": "", **condition} for condition in wire.get("conditions", ())]
+    return {**wire, "conditions": conditions} if conditions else wire
 
 
 def _replicas(snapshot: Snapshot, desired: int, now: float) -> Mapping[str, int]:

@@ -75,6 +75,12 @@ def test_a_patch_names_only_what_changed_and_what_the_schema_requires() -> None:
     }
 
 
+def test_a_condition_is_written_with_its_empty_message() -> None:
+    bare = msgspec.convert({"conditions": [{"type": "ReservationCreated", "status": "True"}]}, NodeSetStatus)
+    (condition,) = status_patch(NodeSetStatus(), bare)["conditions"]
+    assert condition == {"type": "ReservationCreated", "status": "True", "message": ""}
+
+
 def test_conditions_of_others_stay() -> None:
     foreign = {"type": "ReservationCreated", "status": "True", "reason": "Created", "message": ""}
     given = msgspec.convert({"conditions": [foreign], "nodeSetHash": "x", "selector": "y"}, NodeSetStatus)
