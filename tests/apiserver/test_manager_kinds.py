@@ -189,7 +189,7 @@ def test_a_missing_file_is_told_and_used_when_it_comes(space: Namespace) -> None
 def test_a_restapi_waits_for_its_controller(space: Namespace) -> None:
     space.apply(KEYS, restapi("api"))
     message = space.wait_condition("restapi", "api", "Reconciled=False/ControllerMissing")
-    assert message == 'Deployment: Controller "alba" not found; create it or correct spec.controllerRef'
+    assert message == 'Deployment: Controller "alba" not found; create it or correct spec.controllerRef.name'
     assert space.get("service", "api-restapi") is not None
     assert space.get("deployment", "api-restapi") is None
     space.apply(controller("alba"))

@@ -260,7 +260,7 @@ async def test_a_refused_pod_is_told_and_recovers(stage: Stage) -> None:
 
 async def test_a_missing_controller_is_told_and_recovers(stage: Stage) -> None:
     await stage.apply(KEYS, nodeset(1))
-    await stage.call(stage.space.wait_condition, "nodeset", "gpu", "Reconciled=False/ControllerNotFound")
+    await stage.call(stage.space.wait_condition, "nodeset", "gpu", "Reconciled=False/ControllerMissing")
     reasons = {reason for _, reason, _ in await stage.call(stage.space.events, "NodeSet", "gpu")}
     assert {"ControllerRefFailed", "SyncFailed"} <= reasons
     await stage.apply(controller("alba"))

@@ -100,7 +100,7 @@ class Operator:
             workers=join(self.cache.values(), world.host_view, view),
             slurm=slurm,
             settled=self.memory.settled(KEY, self.cache.values()),
-            fault=Fault(reason="ControllerNotFound", message="none") if world.fault else None,
+            fault=Fault(reason="ControllerMissing", message="none") if world.fault else None,
         )
 
     def decide(self) -> Plan:

@@ -15,11 +15,12 @@ import msgspec
 from coil.api import names
 from coil.api.controller import Controller
 from coil.api.loginset import LoginSet
-from coil.api.meta import Condition, JsonObject, SecretKeySelector
+from coil.api.meta import Condition, JsonObject
 from coil.build import loginset as build
 from coil.build.errors import BuildError
 from coil.build.hashes import map_hash
 from coil.kinds.loginset.hostkeys import WEAK_BELOW_BITS, rsa_bits
+from coil.kinds.references import missing_controller, missing_key
 from coil.kinds.status import AVAILABLE, Problem, condition, reconciled
 from coil.kinds.steps import Apply, Failed, Step
 from coil.kube.views import ManifestView, SecretView
@@ -28,8 +29,6 @@ HOST_KEYS = "SSH Host Keys"
 SSH_CONFIG = "SSH Config"
 SERVICE = "Service"
 DEPLOYMENT = "Deployment"
-
-CONTROLLER_MISSING = "ControllerMissing"
 
 HOST_KEYS_STRONG = "HostKeysStrong"
 """Condition: clients of today accept the host keys (field case LGN-02)."""
@@ -71,9 +70,8 @@ def needs_host_keys(snapshot: Snapshot) -> bool:
 def steps(snapshot: Snapshot) -> tuple[Step, ...]:
     """All steps in order; none but a failure without the Controller (spec: control-plane 8.2)."""
     if snapshot.controller is None:
-        name = snapshot.loginset.spec.controller_ref.name
-        message = f'Controller "{name}" not found; create it or correct spec.controllerRef'
-        return (Failed(name="Controller", reason=CONTROLLER_MISSING, message=message),)
+        missing = missing_controller(snapshot.loginset.spec.controller_ref.name)
+        return (Failed(name="Controller", reason=missing.reason, message=missing.message),)
     return tuple(_steps(snapshot, snapshot.controller))
 
 
@@ -142,14 +140,12 @@ def _missing(snapshot: Snapshot, controller: Controller) -> Failed | None:
     if controller.spec.slurm_key_ref is not None:
         where = f"spec.slurmKeyRef of Controller {controller.metadata.name}"
         wanted.insert(0, (controller.spec.slurm_key_ref, snapshot.slurm_key, where))
-    told = [text for ref, secret, where in wanted if (text := _absent(ref, secret, where))]
-    return Failed(name=DEPLOYMENT, reason="SecretMissing", message="; ".join(told)) if told else None
-
-
-def _absent(ref: SecretKeySelector, secret: SecretView | None, where: str) -> str:
-    if secret is None:
-        return f'Secret "{ref.name}" ({where}) not found; create it'
-    return "" if ref.key in secret.data else f'Secret "{ref.name}" ({where}) has no key "{ref.key}"; add it'
+    asked = (missing_key(ref, secret and secret.data, where) for ref, secret, where in wanted)
+    told = [missing for missing in asked if missing is not None]
+    if not told:
+        return None
+    message = "; ".join(missing.message for missing in told)
+    return Failed(name=DEPLOYMENT, reason=told[0].reason, message=message)
 
 
 def _available(snapshot: Snapshot) -> Condition:

@@ -1,7 +1,6 @@
 """Read caches into one Snapshot. Nothing is asked of a server here."""
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,6 +11,7 @@ from coil.api.defaults import with_defaults
 from coil.api.nodeset import NodeSet
 from coil.build.errors import BuildError
 from coil.build.nodeset import PodInputs, PodTemplate, revision_hash, template
+from coil.kinds.domain import cluster_domain
 from coil.kinds.nodeset import companions
 from coil.kinds.nodeset.claim import Claims, claim_pods
 from coil.kinds.nodeset.eligibility import placement
@@ -19,6 +19,7 @@ from coil.kinds.nodeset.joining import join
 from coil.kinds.nodeset.memory import Memory
 from coil.kinds.nodeset.prune import ghosts
 from coil.kinds.nodeset.snapshot import Fault, Known, Slurm, Snapshot, Unknown
+from coil.kinds.references import missing_controller
 from coil.kinds.resources import CONTROLLERS, NODESETS
 from coil.kinds.runtime import Runtime
 from coil.kinds.steps import Step
@@ -39,8 +40,6 @@ ON_NODE = "nodeset/node"
 """Index of worker pods by the Kubernetes node they are on."""
 OF_CLUSTER = "nodeset/controller"
 """Index of NodeSets by the Controller they refer to."""
-
-RESOLV_CONF = Path("/etc/resolv.conf")
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,7 +170,7 @@ class Observer:
     def _template(self, nodeset: NodeSet, controller: Controller, revision: str) -> PodTemplate:
         """Built once for the same NodeSet and inputs."""
         inputs = PodInputs(
-            controller=controller, cluster_domain=_cluster_domain(), sssd_conf=self._sssd_conf(nodeset)
+            controller=controller, cluster_domain=cluster_domain(), sssd_conf=self._sssd_conf(nodeset)
         )
         meta = nodeset.metadata
         made_from = (meta.uid, meta.generation, meta.labels, meta.annotations, inputs, revision)
@@ -187,8 +186,8 @@ class Observer:
 
 
 def _no_controller(nodeset: NodeSet) -> Fault:
-    name = nodeset.spec.controller_ref.name
-    return Fault(reason="ControllerNotFound", message=f'Controller.slinky.slurm.net "{name}" not found')
+    missing = missing_controller(nodeset.spec.controller_ref.name)
+    return Fault(reason=missing.reason, message=missing.message)
 
 
 _NO_CLIENT = Unknown(
@@ -217,13 +216,6 @@ def _slurm(
 
 def _prunes(nodeset: NodeSet) -> bool:
     return nodeset.spec.prune_slurm_node_records != "Never"
-
-
-def _cluster_domain() -> str:
-    try:
-        return names.cluster_domain(RESOLV_CONF.read_text(encoding="utf-8", errors="replace"))
-    except OSError:
-        return names.DEFAULT_DOMAIN
 
 
 def _owner_uid(pod: PodView) -> Iterable[str]:

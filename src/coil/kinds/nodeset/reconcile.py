@@ -29,6 +29,7 @@ from coil.kinds.nodeset.rollout import hashes
 from coil.kinds.nodeset.slurmwrites import SlurmWrites
 from coil.kinds.nodeset.watches import Watches
 from coil.kinds.record import Record
+from coil.kinds.references import CONTROLLER_MISSING
 from coil.kinds.resources import NODESETS
 from coil.kinds.runtime import Runtime
 from coil.kinds.status import RECONCILED, Problem, is_news
@@ -171,7 +172,7 @@ class Reconciler:
 
     def _tell_missing_controller(self, seen: Observation) -> None:
         nodeset, fault = seen.snapshot.nodeset, seen.snapshot.fault
-        if fault is not None and fault.reason == "ControllerNotFound":
+        if fault is not None and fault.reason == CONTROLLER_MISSING:
             note = f"Failed to get Controller ({nodeset.controller_key}): {fault.message}"
             self._record(nodeset, "Warning", "ControllerRefFailed", "Info", note)
 

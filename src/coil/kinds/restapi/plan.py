@@ -9,6 +9,7 @@ from coil.api.meta import Condition
 from coil.api.restapi import RestApi
 from coil.build import restapi as build
 from coil.build.errors import BuildError
+from coil.kinds.references import missing_controller
 from coil.kinds.status import AVAILABLE, Problem, condition, reconciled
 from coil.kinds.steps import Apply, Failed, Step
 from coil.kube.views import ManifestView
@@ -54,9 +55,8 @@ def _service(snapshot: Snapshot) -> Step:
 def _deployment(snapshot: Snapshot) -> Step:
     """A running slurmrestd stays when its Controller goes: its jobs are not the operator's to break off."""
     if snapshot.controller is None:
-        name = snapshot.restapi.spec.controller_ref.name
-        message = f'Controller "{name}" not found; create it or correct spec.controllerRef'
-        return Failed(name=DEPLOYMENT, reason="ControllerMissing", message=message)
+        missing = missing_controller(snapshot.restapi.spec.controller_ref.name)
+        return Failed(name=DEPLOYMENT, reason=missing.reason, message=missing.message)
     try:
         wanted = build.deployment(snapshot.restapi, snapshot.controller)
     except BuildError as error:

@@ -7,6 +7,7 @@ import msgspec
 from coil.api import keys, names
 from coil.api.controller import Controller
 from coil.api.restapi import RestApi
+from coil.kinds.references import missing_key
 
 DEBUG_URL = f"http://localhost:{keys.PORT_SLURMRESTD}"
 """Used with DEBUG=1 in the operator's environment: a port forwarded by a developer."""
@@ -73,8 +74,6 @@ def _key(controller: Controller, secret: Mapping[str, bytes] | None) -> bytes:
     ref = controller.jwt_ref
     if ref is None:
         raise MissingKeyError("spec.jwtKeyRef is not set: without it no token for Slurm can be signed")
-    if secret is None:
-        raise MissingKeyError(f"Secret {ref.name!r} not found; create it with key {ref.key!r}")
-    if not secret.get(ref.key):
-        raise MissingKeyError(f"Secret {ref.name!r} has no key {ref.key!r}; add it")
-    return secret[ref.key]
+    if (missing := missing_key(ref, secret, needs_text=True)) is not None:
+        raise MissingKeyError(missing.message)
+    return (secret or {})[ref.key]

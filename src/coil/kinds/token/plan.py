@@ -15,6 +15,7 @@ import msgspec
 from coil.api import names
 from coil.api.token import Token
 from coil.build import token as build
+from coil.kinds.references import missing_key
 from coil.kinds.steps import Failed
 from coil.kube.views import SecretView
 from coil.slurm.tokens import NOBODY, REFRESH_AT, Claims, TokenError, verify
@@ -156,12 +157,9 @@ def _problem(snapshot: Snapshot, step: str) -> Failed | None:
     if lifetime < 1:
         message = f"spec.lifetime: {token.spec.lifetime} is over at once; give 1s or more"
         return Failed(name=step, reason="Invalid", message=message)
-    if snapshot.key_secret is None:
-        message = f'Secret "{ref.name}" (spec.jwtKeyRef) not found; create it with key "{ref.key}"'
-        return Failed(name=step, reason="SecretMissing", message=message)
-    if not snapshot.signing_key:
-        message = f'Secret "{ref.name}" (spec.jwtKeyRef) has no key "{ref.key}"; add it'
-        return Failed(name=step, reason="SecretMissing", message=message)
+    data = snapshot.key_secret and snapshot.key_secret.data
+    if (missing := missing_key(ref, data, "spec.jwtKeyRef", needs_text=True)) is not None:
+        return Failed(name=step, reason=missing.reason, message=missing.message)
     return _misplaced(snapshot, step)
 
 

@@ -125,20 +125,29 @@ def test_without_its_controller_nothing_is_made() -> None:
 
 
 @pytest.mark.parametrize(
-    ("missing", "told"),
+    ("missing", "reason", "told"),
     [
-        ({"sssd": None}, 'Secret "users" (spec.sssdConfRef) not found; create it'),
-        ({"sssd": secret("users", {})}, 'Secret "users" (spec.sssdConfRef) has no key "sssd.conf"; add it'),
+        (
+            {"sssd": None},
+            "SecretMissing",
+            'Secret "users" (spec.sssdConfRef) not found; create it with key "sssd.conf"',
+        ),
+        (
+            {"sssd": secret("users", {})},
+            "SecretKeyMissing",
+            'Secret "users" (spec.sssdConfRef) has no key "sssd.conf"; add it',
+        ),
         (
             {"slurm_key": None},
-            'Secret "auth" (spec.slurmKeyRef of Controller alba) not found; create it',
+            "SecretMissing",
+            'Secret "auth" (spec.slurmKeyRef of Controller alba) not found; create it with key "slurm.key"',
         ),
     ],
 )
-def test_pods_that_could_not_start_are_not_made(missing: dict[str, Any], told: str) -> None:
+def test_pods_that_could_not_start_are_not_made(missing: dict[str, Any], reason: str, told: str) -> None:
     """And running ones are not replaced by them."""
     found = named(world(**missing))
-    assert found["Deployment"] == Failed(name="Deployment", reason="SecretMissing", message=told)
+    assert found["Deployment"] == Failed(name="Deployment", reason=reason, message=told)
     assert isinstance(found["Service"], Apply)
     assert isinstance(found["SSH Config"], Apply)
 

@@ -187,7 +187,7 @@ def test_a_settled_nodeset_needs_nothing() -> None:
 
 
 def test_nothing_is_made_that_cannot_be_built() -> None:
-    fault = Fault(reason="ControllerNotFound", message="not found")
+    fault = Fault(reason="ControllerMissing", message="not found")
     made = plan(snapshot([], None, fault=fault))
     assert made.actions == ()
     assert made.notices == ()

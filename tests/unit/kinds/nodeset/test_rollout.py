@@ -91,7 +91,7 @@ def test_leaving_workers_are_not_rolled() -> None:
 
 
 def test_nothing_is_rolled_that_cannot_be_built() -> None:
-    fault = Fault(reason="ControllerNotFound", message="not found")
+    fault = Fault(reason="ControllerMissing", message="not found")
     assert chosen(snapshot([pod(0, **OLD)], of=rolling(1), fault=fault)) == []
 
 

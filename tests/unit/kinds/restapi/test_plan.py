@@ -40,7 +40,7 @@ def test_without_its_controller_only_the_service_is_made() -> None:
     assert deployment == Failed(
         name="Deployment",
         reason="ControllerMissing",
-        message='Controller "alba" not found; create it or correct spec.controllerRef',
+        message='Controller "alba" not found; create it or correct spec.controllerRef.name',
     )
 
 

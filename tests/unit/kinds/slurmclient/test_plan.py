@@ -57,9 +57,9 @@ def test_a_controller_on_its_way_out_has_no_client() -> None:
 @pytest.mark.parametrize(
     ("secret", "complaint"),
     [
-        (None, "Secret 'keys' not found; create it with key 'jwt.key'"),
-        ({}, "Secret 'keys' has no key 'jwt.key'"),
-        ({"jwt.key": b""}, "Secret 'keys' has no key 'jwt.key'"),
+        (None, 'Secret "keys" not found; create it with key "jwt.key"'),
+        ({}, 'Secret "keys" has no key "jwt.key"'),
+        ({"jwt.key": b""}, 'Secret "keys" has no key "jwt.key"'),
     ],
 )
 def test_a_missing_key_says_what_to_create(secret: dict[str, bytes] | None, complaint: str) -> None:

@@ -111,8 +111,8 @@ def test_without_refresh_a_token_is_made_once(age: float) -> None:
     ("snapshot", "reason", "words"),
     [
         (Snapshot(token=token()), "SecretMissing", 'Secret "jwt" (spec.jwtKeyRef) not found'),
-        (Snapshot(token=token(), key_secret=key_secret(x=b"y")), "SecretMissing", 'no key "jwt.key"'),
-        (Snapshot(token=token(), key_secret=key_secret(**{"jwt.key": b""})), "SecretMissing", "no key"),
+        (Snapshot(token=token(), key_secret=key_secret(x=b"y")), "SecretKeyMissing", 'no key "jwt.key"'),
+        (Snapshot(token=token(), key_secret=key_secret(**{"jwt.key": b""})), "SecretKeyMissing", "no key"),
         (world(jwtKeyRef=None), "Invalid", "jwtKeyRef is not set"),
         (world(lifetime="soon"), "Invalid", "'soon' is no duration"),
         (world(lifetime="-1h"), "Invalid", "over at once"),
