@@ -63,7 +63,7 @@ def test_secure_metrics_are_for_those_who_may_read_them(managed_server: ApiServe
         (["--no-such-flag"], 2, "unknown flag --no-such-flag"),
         (["--zap-log-level=loud"], 2, "log level 'loud'"),
         (["--kubeconfig=/no/such/file"], 1, "/no/such/file"),
-        (["--metrics-addr=nonsense"], 1, "'nonsense' is not an address"),
+        (["--metrics-addr=nonsense"], 2, "--metrics-addr: 'nonsense' is not an address"),
         (["--profile", "--profile-addr=192.0.2.1:1"], 1, "192.0.2.1"),
     ],
 )

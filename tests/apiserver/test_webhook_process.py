@@ -243,7 +243,7 @@ def test_the_lease_is_held_and_given_back(server: ApiServer, space: Namespace) -
     [
         (["--no-such-flag"], 2, "unknown flag --no-such-flag"),
         (["--server-addr=0"], 1, "write host:port or :port"),
-        (["--server-addr=:https"], 1, "is not an address"),
+        (["--server-addr=:https"], 2, "--server-addr: ':https' is not an address"),
         (["--kubeconfig=/no/such/file"], 1, "/no/such/file"),
     ],
 )

@@ -47,7 +47,7 @@ def one_word(where: str, text: str) -> Iterator[str]:
     breaks = list(one_line(where, text))
     yield from breaks
     if text and not breaks and not _WORD.fullmatch(text):
-        yield f"{where}: {text[:80]!r} must be one word without quotes and any of , ; # = \\"
+        yield f"{where}: {text[:80]!r} must be one word, without quotes or any of , ; # = \\"
 
 
 def short(where: str, made: str, limit: int, what: str) -> Iterator[str]:

@@ -35,10 +35,14 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 def load(kubeconfig: str = "") -> ClusterConfig:
     """Find and read the configuration; ConfigError says which file is wrong and how."""
+    path = _path(kubeconfig)
+    source = "the pod's environment" if path is None else f"kubeconfig {path}"
     try:
-        single = _find(kubeconfig).get()
-    except (KeyError, TypeError, msgspec.ValidationError) as error:
-        raise ConfigError(f"kubeconfig {kubeconfig or 'found'} is not usable: {error!r}") from error
+        single = _read(path).get()
+    except KeyError as error:
+        raise ConfigError(f"{source} has no member {error}") from error
+    except (TypeError, msgspec.ValidationError) as error:
+        raise ConfigError(f"{source} is not usable: {error}") from error
     if single is None:
         raise ConfigError("the kubeconfig names no current context; set one or pass --kubeconfig")
     return ClusterConfig(
@@ -49,13 +53,18 @@ def load(kubeconfig: str = "") -> ClusterConfig:
     )
 
 
-def _find(kubeconfig: str) -> KubeConfig:
+def _path(kubeconfig: str) -> str | None:
+    """The file to read; None for the pod's service account."""
     path = kubeconfig or os.environ.get("KUBECONFIG", "")
-    if path:
-        return KubeConfig.from_file(path)
-    if Path(SERVICE_ACCOUNT, "token").exists():
+    if not path and Path(SERVICE_ACCOUNT, "token").exists():
+        return None
+    return path or DEFAULT_KUBECONFIG
+
+
+def _read(path: str | None) -> KubeConfig:
+    if path is None:
         return KubeConfig.from_service_account(SERVICE_ACCOUNT)
-    return KubeConfig.from_file(DEFAULT_KUBECONFIG)
+    return KubeConfig.from_file(path)
 
 
 def _tls(single: SingleConfig) -> ssl.SSLContext | None:

@@ -2,8 +2,8 @@
 
 One or two dashes, `--flag value` or `--flag=value`, bools without a value (spec: control-plane 15). Each
 member of the Struct is one flag: `leader_elect` is `--leader-elect`, the member's type says how the text is
-read, its `msgspec.Meta` description is the help text. Typer is not used here: it knows no single-dash long
-flags, which manifests written for the reference may hold.
+read, its `msgspec.Meta` has the help text and, if need be, a check. Typer is not used here: it knows no
+single-dash long flags, which manifests written for the reference may hold.
 """
 
 import typing
@@ -13,6 +13,10 @@ from typing import Any, TypeVar
 import msgspec
 
 T = TypeVar("T", bound=msgspec.Struct)
+
+
+CHECK = "check"
+"""Key in a member's `msgspec.Meta.extra` of a function that raises ValueError for an unusable value."""
 
 
 class UsageError(Exception):
@@ -83,9 +87,21 @@ def _read(name: str, wanted: Any, text: str) -> Any:
     if typing.get_origin(plain) is tuple:
         return tuple(item.strip() for item in text.split(",") if item.strip())
     try:
-        return msgspec.convert(text, wanted, strict=False)
+        value = msgspec.convert(text, wanted, strict=False)
     except msgspec.ValidationError as error:
         raise UsageError(f"invalid value {text!r} for flag --{name}: {error}") from error
+    try:
+        _check(wanted, value)
+    except ValueError as error:
+        raise UsageError(f"--{name}: {error}") from error
+    return value
+
+
+def _check(annotated: Any, value: Any) -> None:
+    """ValueError when the member's own check refuses the value."""
+    for meta in getattr(annotated, "__metadata__", ()):
+        if check := (meta.extra or {}).get(CHECK):
+            check(value)
 
 
 def _unwrap(annotated: Any) -> tuple[Any, str]:

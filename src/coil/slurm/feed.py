@@ -69,7 +69,7 @@ class Feed(Generic[R]):
         self.due_at = began + took + max(self._interval_s, took * (1 / DUTY - 1))
         if isinstance(reply, NotModified):
             if asked is None:
-                raise BadReply("conditional read", "not modified since never")
+                raise BadReply("conditional read", "answered 304 to a read without update_time")
         else:
             # A reply with doubts is read again in full until it is whole.
             self._update_time = None if reply.doubts else reply.last_update

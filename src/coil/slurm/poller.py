@@ -197,9 +197,15 @@ class ClusterPoller:
         if error is None:
             self._failures = 0
         if turned or type(error) is not type(old.error):
-            log.info("Slurm answers" if error is None else str(error), cluster=self._name)
+            self._log_health(error)
         if turned:
             self._tell(self._on_health, self.health)
+
+    def _log_health(self, error: SlurmError | None) -> None:
+        if error is None:
+            log.info("Slurm answers", cluster=self._name)
+        else:
+            log.info("Slurm gives no usable answer", cluster=self._name, error=str(error))
 
     def _tell(self, callbacks: Collection[Callable[[T], None]], what: T) -> None:
         for callback in callbacks:

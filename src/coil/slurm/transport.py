@@ -104,9 +104,10 @@ class Transport:
             async with asyncio.timeout(exchange.deadline_s):
                 return await self._wire(self._host, self._port, request)
         except TimeoutError:
-            raise Unreachable(str(exchange), f"no answer within {exchange.deadline_s:g} s") from None
+            reason = f"{self.base_url}: no answer within {exchange.deadline_s:g} s"
+            raise Unreachable(str(exchange), reason) from None
         except (OSError, http1.ProtocolError) as error:
-            raise Unreachable(str(exchange), str(error) or type(error).__name__) from error
+            raise Unreachable(str(exchange), f"{self.base_url}: {_cause(error)}") from error
 
     def _encoded(self, exchange: Exchange) -> bytes:
         target = f"/{exchange.path}?{exchange.query}" if exchange.query else f"/{exchange.path}"
@@ -116,6 +117,12 @@ class Transport:
             headers["Content-Type"] = "application/json"
             body = msgspec.json.encode(exchange.body)
         return http1.encode(exchange.method, target, self._netloc, headers, body)
+
+
+def _cause(error: Exception) -> str:
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused"
+    return str(error) or type(error).__name__
 
 
 def failure(call: str, status: int, body: bytes) -> SlurmError:

@@ -153,3 +153,10 @@ def test_verification_is_only_left_out_when_asked(tmp_path: Path) -> None:
     tls = load(write(tmp_path / "kc", {"server": "https://one", "insecure-skip-tls-verify": True})).tls
     assert tls is not None
     assert tls.verify_mode == ssl.CERT_NONE
+
+
+def test_a_file_without_a_member_is_named_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "kc"
+    path.write_text("{}")
+    with pytest.raises(ConfigError, match=f"^kubeconfig {path} has no member 'clusters'$"):
+        load(str(path))

@@ -51,6 +51,8 @@ def test_the_value_of_a_flag_may_hold_an_equals_sign_or_start_with_a_dash() -> N
         (["--controller-workers=0"], "invalid value '0' for flag --controller-workers"),
         (["--leader-elect=maybe"], "invalid value 'maybe' for flag --leader-elect"),
         (["--zap-encoder=xml"], "invalid value 'xml' for flag --zap-encoder"),
+        (["--health-addr=foo"], "^--health-addr: 'foo' is not an address"),
+        (["--profile-addr", "foo"], "^--profile-addr: 'foo' is not an address"),
         (["--leader-elect", "false"], "'false' is not a flag"),
         (["---leader-elect"], "is not a flag"),
         (["--"], "is not a flag"),
