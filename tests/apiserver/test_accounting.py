@@ -114,9 +114,10 @@ def passes(manager: Manager) -> float:
 def test_what_is_missing_is_told_and_used_when_it_comes(space: Namespace) -> None:
     space.apply(KEYS, accounting())
     message = space.wait_condition("accounting", "acct", "Reconciled=False/SecretMissing")
-    assert message.startswith("Config: Secret \"db\" not found; create it with key 'password'")
+    missing = 'Secret "db" not found; create it with key "password"'
+    assert message.startswith(f"Config: {missing}")
     failed = [note for _, reason, note in space.events("Accounting", "acct") if reason == "SyncFailed"]
-    assert failed == ['Failed "Config" step: Secret "db" not found; create it with key \'password\'']
+    assert failed == [f'Failed "Config" step: {missing}']
     assert space.get("statefulset", "acct-accounting") is None
     assert space.get("service", "acct-accounting") is not None
     space.apply(secret("db", wrong="x"))
@@ -173,10 +174,15 @@ def test_a_password_that_would_break_the_file_is_refused_without_showing_it(spac
 
 @pytest.mark.usefixtures("manager")
 def test_a_controller_follows_its_accounting(space: Namespace) -> None:
-    """It comes, moves out of the cluster and moves there (Q2, field case DBD-16)."""
+    """It comes, gets ready, moves out of the cluster and moves there (Q2, field case DBD-16)."""
     space.apply(KEYS, PASSWORD, controller("alba", accountingRef={"name": "acct"}))
     space.wait_condition("controller", "alba", "Reconciled=True")
     space.apply(accounting())
+    space.wait_condition("controller", "alba", "Reconciled=False/AccountingUnavailable")
+    assert "accounting_storage/none" in slurm_conf(space)
+    eventually(lambda: space.get("pod", "acct-accounting-0"), what="there is a pod")
+    ready = '{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}'
+    space.kubectl("patch", "pod", "acct-accounting-0", "--subresource=status", "--patch", ready)
     eventually(lambda: "AccountingStorageHost=acct-accounting\n" in slurm_conf(space), what="it is used")
     space.kubectl("delete", "accounting", "acct")
     space.apply(outside("dbd.example.test", 7031))

@@ -12,6 +12,7 @@ from coil.build import accounting as build
 from coil.build.errors import BuildError
 from coil.build.hashes import map_hash
 from coil.kinds.accounting.snapshot import Snapshot
+from coil.kinds.references import missing_key
 from coil.kinds.steps import WAITING, Apply, Failed, Step
 
 SERVICE = "Service"
@@ -96,11 +97,5 @@ def _hashes(snapshot: Snapshot, config: Apply) -> build.PodHashes:
 
 def _missing(snapshot: Snapshot, ref: SecretKeySelector, step: str) -> Failed | None:
     """Why a step cannot use the Secret's key; None when it can."""
-    data = snapshot.secrets.get(ref.name)
-    if data is None:
-        message = f'Secret "{ref.name}" not found; create it with key {ref.key!r}'
-        return Failed(name=step, reason="SecretMissing", message=message)
-    if ref.key not in data:
-        message = f'Secret "{ref.name}" has no key {ref.key!r}; add it'
-        return Failed(name=step, reason="SecretKeyMissing", message=message)
-    return None
+    missing = missing_key(ref, snapshot.secrets.get(ref.name))
+    return None if missing is None else Failed(name=step, reason=missing.reason, message=missing.message)

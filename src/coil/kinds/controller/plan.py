@@ -11,6 +11,7 @@ running one stays as it is. The missing object is watched, so the pass comes bac
 from collections.abc import Iterator, Mapping, Sequence
 
 from coil.api import keys
+from coil.api.conditions import find
 from coil.api.controller import Controller
 from coil.api.meta import SecretKeySelector
 from coil.build import controller as build
@@ -19,6 +20,7 @@ from coil.build.errors import BuildError
 from coil.build.hashes import map_hash
 from coil.build.slurmconf import ConfigInputs
 from coil.kinds.controller.snapshot import Snapshot
+from coil.kinds.status import AVAILABLE
 from coil.kinds.steps import Apply, Failed, Remove, Step
 
 INTERNAL_SERVICE = "Internal Service"
@@ -27,7 +29,10 @@ CONFIG = "Config"
 STATEFUL_SET = "StatefulSet"
 SERVICE_MONITOR = "ServiceMonitor"
 
+ACCOUNTING = "Accounting"
+
 SHARED = "ReadWriteMany"
+NO_ACCOUNTS = "AccountingStorageType=accounting_storage/none"
 
 
 def config_step(snapshot: Snapshot) -> Apply | Failed:
@@ -50,9 +55,24 @@ def advice(snapshot: Snapshot) -> list[str]:
 
 
 def _inputs(snapshot: Snapshot) -> ConfigInputs:
-    return ConfigInputs(
-        nodesets=snapshot.nodesets, accounting=snapshot.accounting, config_maps=snapshot.config_maps
-    )
+    accounting = None if accounting_waits(snapshot) else snapshot.accounting
+    return ConfigInputs(nodesets=snapshot.nodesets, accounting=accounting, config_maps=snapshot.config_maps)
+
+
+def accounting_waits(snapshot: Snapshot) -> bool:
+    """Whether a cluster that keeps no accounts goes on without until slurmdbd is available.
+
+    A slurmctld that has its state starts without slurmdbd. It then never registers a cluster that slurmdbd
+    does not know, and all its jobs are lost to accounting (measured with Slurm 26.05; docs: accounting). A
+    slurmctld without state waits for slurmdbd by itself.
+    """
+    accounting, config = snapshot.accounting, snapshot.live.config
+    if accounting is None or accounting.spec.external or config is None or snapshot.live.stateful_set is None:
+        return False
+    if NO_ACCOUNTS not in config.data.get("slurm.conf", "").splitlines():
+        return False
+    available = find(accounting.status.conditions, AVAILABLE)
+    return available is None or available.status != "True"
 
 
 def rollout(snapshot: Snapshot, config: Apply | Failed) -> str:
@@ -80,6 +100,10 @@ def _steps(snapshot: Snapshot, config: Apply | Failed, hold: float) -> Iterator[
         yield _service(INTERNAL_SERVICE, controller, snapshot)
         yield _service(SERVICE, controller, snapshot)
     yield config
+    if accounting_waits(snapshot) and snapshot.accounting is not None:
+        name = snapshot.accounting.metadata.name
+        message = f'begins when Accounting "{name}" is available; see its conditions'
+        yield Failed(name=ACCOUNTING, reason="AccountingUnavailable", message=message)
     if not controller.spec.external:
         step = _stateful_set(snapshot, config)
         if not hold or isinstance(step, Failed):

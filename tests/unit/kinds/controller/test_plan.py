@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from coil.api import keys
+from coil.api.accounting import Accounting
 from coil.api.controller import Controller
 from coil.api.defaults import with_defaults
 from coil.api.nodeset import NodeSet
@@ -207,6 +208,47 @@ def test_a_topology_file_without_its_plugin_is_worth_advice() -> None:
     (text,) = advice(snapshot(controller=wanting, config_maps=files))
     assert "TopologyPlugin" in text
     assert advice(snapshot()) == []
+
+
+def _slurmdbd(status: str, **spec: Any) -> Accounting:
+    told = [{"type": "Available", "status": status, "reason": "X", "message": ""}] if status else []
+    wanted = {"metadata": {"name": "acct", "namespace": "ns"}, "spec": spec, "status": {"conditions": told}}
+    return msgspec.convert(wanted, Accounting)
+
+
+@pytest.mark.parametrize(
+    ("accounting", "waits"),
+    [
+        (_slurmdbd(""), True),
+        (_slurmdbd("False"), True),
+        (_slurmdbd("True"), False),
+        (_slurmdbd("Unknown", external=True, externalConfig={"host": "h", "port": 1}), False),
+        (None, False),
+    ],
+)
+def test_a_running_cluster_begins_to_keep_accounts_when_slurmdbd_is_there(
+    accounting: Accounting | None, *, waits: bool
+) -> None:
+    """Otherwise its slurmctld would never register, and its jobs would be lost to accounting."""
+    wanted = controller(accountingRef={"name": "acct"})
+    before = planned(snapshot(controller=wanted))
+    running = Children(config=live(before["Config"]), stateful_set=live(before["StatefulSet"]))
+    given = snapshot(controller=wanted, accounting=accounting, live=running)
+    after = planned(given)
+    assert ("Accounting" in after) is waits
+    unchanged = live(after["Config"]).data == live(before["Config"]).data
+    assert unchanged is (waits or accounting is None)
+    assert isinstance(after["StatefulSet"], Apply)
+
+
+def test_what_begins_with_slurmdbd_or_has_it_already_does_not_wait() -> None:
+    wanted, lost = controller(accountingRef={"name": "acct"}), _slurmdbd("False")
+    first = planned(snapshot(controller=wanted, accounting=lost))
+    assert "Accounting" not in first
+    assert "accounting_storage/slurmdbd" in live(first["Config"]).data["slurm.conf"]
+    running = Children(config=live(first["Config"]), stateful_set=live(first["StatefulSet"]))
+    again = planned(snapshot(controller=wanted, accounting=lost, live=running))
+    assert live(again["Config"]).data == live(first["Config"]).data
 
 
 def test_ten_passes_over_shuffled_inputs_build_one_template() -> None:
