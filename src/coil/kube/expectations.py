@@ -11,14 +11,20 @@ import msgspec
 
 from coil.support.objects import ObjectKey
 
-EXPIRY = 300.0
-"""Seconds after which a lost event no longer holds a controller back."""
+EXPIRY = 55.0
+"""Seconds without any progress after which a lost event no longer holds a controller back.
+
+An object that is made and deleted while nobody watches is never shown: the list read afterwards lacks it.
+I6 allows to wait 60 s for it. Each awaited event starts the count anew, so a pass that takes longer than
+this, with a slow server, is still waited for.
+"""
 
 
 class _Pending(msgspec.Struct):
     adds: int
     deletions: set[ObjectKey]
     since: float
+    """When something was last set in motion or observed."""
 
 
 class Expectations:
@@ -33,7 +39,7 @@ class Expectations:
         pending = self._pending.get(owner)
         if pending is None or self._clock() - pending.since > EXPIRY:
             return True
-        return pending.adds <= 0 and not pending.deletions
+        return not pending.adds and not pending.deletions
 
     def expect_creations(self, owner: ObjectKey, count: int) -> None:
         """`count` more objects are about to be created; call before the first request."""
@@ -46,14 +52,22 @@ class Expectations:
         self._pending[owner] = _Pending(0, set(keys), self._clock())
 
     def creation_observed(self, owner: ObjectKey, count: int = 1) -> None:
-        """The cache shows created objects, or their creation failed and will not show."""
-        if (pending := self._pending.get(owner)) is not None:
-            pending.adds -= count
+        """The cache shows created objects, or their creation failed and will not show.
+
+        More than expected does not count for later ones: a creation that timed out and was taken for failed
+        may show after all.
+        """
+        pending = self._pending.get(owner)
+        if pending is not None and pending.adds > 0 and count > 0:
+            pending.adds = max(pending.adds - count, 0)
+            pending.since = self._clock()
 
     def deletion_observed(self, owner: ObjectKey, key: ObjectKey) -> None:
         """The cache shows that the object goes, or its deletion failed; twice counts once."""
-        if (pending := self._pending.get(owner)) is not None:
+        pending = self._pending.get(owner)
+        if pending is not None and key in pending.deletions:
             pending.deletions.discard(key)
+            pending.since = self._clock()
 
     def reset(self, owner: ObjectKey) -> None:
         """Nothing is outstanding."""

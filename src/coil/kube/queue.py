@@ -1,14 +1,16 @@
 """A keyed queue for workers: `WorkSet` with a clock, waiting, backoff and metrics."""
 
 import asyncio
+from collections.abc import Iterable
 
 from coil.kube.workset import Priority, Spacing, WorkSet
 from coil.support import metrics
 from coil.support.backoff import Backoff
 from coil.support.objects import ObjectKey
 
-RETRY = Backoff(base=0.005, cap=50.0)
-"""5 ms doubling as in the reference (spec: nodeset 8.2), but not to 1000 s: I6 allows 60."""
+RETRY = Backoff(base=0.005, cap=25.0)
+"""5 ms doubling as in the reference (spec: nodeset 8.2), but not to 1000 s: I6 allows 60, and a request that
+hangs when an outage ends takes 30 of them."""
 
 
 class QueueClosedError(Exception):
@@ -52,6 +54,11 @@ class Queue:
             self._metrics.adds.inc()
             self._set.add(key, _now(), priority)
             self._news.set()
+
+    def add_all(self, keys: Iterable[ObjectKey]) -> None:
+        """Add each of the keys."""
+        for key in keys:
+            self.add(key)
 
     def add_after(self, key: ObjectKey, delay: float, priority: Priority = Priority.RESYNC) -> None:
         """Add the key after `delay` seconds; of several delays of a key the smallest wins."""

@@ -80,7 +80,30 @@ def test_expecting_deletions_starts_over(expectations: Expectations) -> None:
     assert expectations.satisfied(OWNER)
 
 
-def test_a_lost_event_holds_back_five_minutes_at_most(expectations: Expectations, clock: Clock) -> None:
+def test_a_creation_taken_for_failed_that_shows_after_all_does_not_count_for_the_next(
+    expectations: Expectations,
+) -> None:
+    """A request timed out and was committed: the next pod is awaited nevertheless."""
+    expectations.expect_creations(OWNER, 1)
+    expectations.creation_observed(OWNER)
+    expectations.creation_observed(OWNER)
+    expectations.expect_creations(OWNER, 1)
+    assert not expectations.satisfied(OWNER)
+    expectations.creation_observed(OWNER)
+    assert expectations.satisfied(OWNER)
+
+
+@pytest.mark.parametrize("surplus", [1, 5])
+def test_objects_that_others_made_do_not_count_for_later_ones(
+    expectations: Expectations, surplus: int
+) -> None:
+    expectations.reset(OWNER)
+    expectations.creation_observed(OWNER, surplus)
+    expectations.expect_creations(OWNER, 1)
+    assert not expectations.satisfied(OWNER)
+
+
+def test_a_lost_event_holds_back_for_a_minute_at_most(expectations: Expectations, clock: Clock) -> None:
     expectations.expect_creations(OWNER, 1)
     clock.now += EXPIRY
     assert not expectations.satisfied(OWNER)
@@ -88,7 +111,41 @@ def test_a_lost_event_holds_back_five_minutes_at_most(expectations: Expectations
     assert expectations.satisfied(OWNER)
 
 
-def test_new_creations_renew_the_five_minutes(expectations: Expectations, clock: Clock) -> None:
+def test_an_object_that_came_and_went_unseen_holds_back_for_a_minute_at_most(
+    expectations: Expectations, clock: Clock
+) -> None:
+    """I6: of the others each event was seen; the one made and deleted in a gap of the watch never shows."""
+    expectations.expect_creations(OWNER, 3)
+    expectations.creation_observed(OWNER, 2)
+    clock.now += 60
+    assert expectations.satisfied(OWNER)
+
+
+def test_a_long_pass_is_waited_for_while_it_makes_progress(expectations: Expectations, clock: Clock) -> None:
+    expectations.expect_creations(OWNER, 3)
+    for _ in range(2):
+        clock.now += EXPIRY
+        expectations.creation_observed(OWNER)
+    clock.now += EXPIRY
+    assert not expectations.satisfied(OWNER)
+    expectations.expect_deletions(OWNER, [P, Q])
+    clock.now += EXPIRY
+    expectations.deletion_observed(OWNER, P)
+    clock.now += EXPIRY
+    assert not expectations.satisfied(OWNER)
+
+
+def test_events_that_nobody_waits_for_are_no_progress(expectations: Expectations, clock: Clock) -> None:
+    expectations.expect_deletions(OWNER, [P])
+    for _ in range(3):
+        clock.now += EXPIRY / 2
+        expectations.creation_observed(OWNER)
+        expectations.creation_observed(OWNER, 0)
+        expectations.deletion_observed(OWNER, Q)
+    assert expectations.satisfied(OWNER)
+
+
+def test_new_creations_renew_the_wait(expectations: Expectations, clock: Clock) -> None:
     expectations.reset(OWNER)
     clock.now += 2 * EXPIRY
     expectations.expect_creations(OWNER, 1)

@@ -2,7 +2,7 @@
 
 import socket
 
-from coil.kube import lease, queue, reflector
+from coil.kube import expectations, lease, queue, reflector
 from coil.kube.series import BURST, FORGET, PERIOD
 from coil.kube.sockets import KEEPALIVE, Sockets
 from coil.kube.transport import Limits
@@ -25,8 +25,13 @@ def test_a_server_that_vanished_is_noticed_in_time() -> None:
     assert probes + reflector.RETRY.nominal(1) < SOON
 
 
-def test_a_key_that_failed_for_hours_is_retried_within_60_s() -> None:
-    assert worst(queue.RETRY) < SOON
+def test_a_key_that_failed_for_hours_is_retried_within_60_s_after_the_outage() -> None:
+    """I6: the request under way when the outage ends may hang until its deadline, then comes the pause."""
+    assert Limits().deadline + worst(queue.RETRY) < SOON
+
+
+def test_an_event_that_never_comes_holds_back_for_less_than_60_s() -> None:
+    assert expectations.EXPIRY < SOON
 
 
 def test_a_watch_may_be_silent_for_longer_than_bookmarks_are_apart() -> None:
