@@ -90,6 +90,28 @@ def test_another_cluster_uses_it_as_an_external_one(
     assert not [each for each in workloads if "accounting" in each["metadata"]["name"]]
 
 
+def test_accounting_is_added_to_a_running_cluster(kubectl: Kubectl) -> None:
+    """Before slurmdbd is there nothing changes; then slurmctld registers and records (field case DBD-05)."""
+    cluster = AccountedCluster(kubectl, f"e2e-{secrets.token_hex(3)}")
+    try:
+        kubectl.apply(SlurmCluster(kubectl, cluster.name).manifests(replicas=1))
+        cluster.wait_idle(1)
+        slurmctld = cluster.slurmctld_uid()
+        cluster.add_accounting()
+        cluster.wait_complaint("mariadb")
+        assert (
+            cluster.condition("controller", cluster.name, "Reconciled")["reason"] == "AccountingUnavailable"
+        )
+        assert cluster.slurmctld_uid() == slurmctld
+        cluster.create_database()
+        wait_until(lambda: cluster.slurmctld_uid() not in ("", slurmctld), within=60, what="a new slurmctld")
+        cluster.wait_idle(1)
+        cluster.wait_recorded(cluster.submit("true"), within=30)
+        assert cluster.condition("controller", cluster.name, "Reconciled")["status"] == "True"
+    finally:
+        cluster.delete()
+
+
 def _keys(namespace: str, data: dict[str, str]) -> str:
     return f"""
 apiVersion: v1

@@ -44,8 +44,18 @@ class AccountedCluster(SlurmCluster):
 
     def slurmdbd_uid(self) -> str:
         """Which incarnation of slurmdbd's pod is there; empty while there is none."""
-        pod = self.pod(f"{self.name}-accounting-0")
-        return pod["metadata"]["uid"] if pod else ""
+        return uid(self.pod(f"{self.name}-accounting-0"))
+
+    def slurmctld_uid(self) -> str:
+        """Which incarnation of slurmctld's pod is there; empty while there is none."""
+        return uid(self.pod(f"{self.name}-controller-0"))
+
+    def add_accounting(self) -> None:
+        """Let a cluster that was made without it refer to an Accounting, and make that."""
+        self.kubectl.apply(MANIFESTS.substitute(name=self.name))
+        patch = f'{{"spec": {{"accountingRef": {{"name": "{self.name}"}}}}}}'
+        where = ("controller", self.name, "--namespace", self.name)
+        self.kubectl.run("patch", *where, "--type=merge", "--patch", patch)
 
     def available(self) -> dict[str, str]:
         """Whether slurmdbd does its work, as the Accounting tells it."""
@@ -90,6 +100,11 @@ def refer(manifests: str, accounting: str) -> str:
     mark = "spec:\n  slurmKeyRef"
     assert mark in manifests
     return manifests.replace(mark, f"spec:\n  accountingRef: {{name: {accounting}}}\n  slurmKeyRef", 1)
+
+
+def uid(pod: Any) -> str:
+    """The uid of an object; empty for None."""
+    return pod["metadata"]["uid"] if pod else ""
 
 
 def ready(pod: Any) -> bool:
