@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from coil.api.meta import ObjectMeta, SecretKeySelector
-from coil.support.conftext import ConfTextError, single_line
+from coil.support.conftext import ConfTextError, single_line, single_word
 
 LABEL_LENGTH = 63
 """Most characters of a Service, a host name or a label's value (Kubernetes API)."""
@@ -15,7 +15,6 @@ _GENERATED = "xxxxx"
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
-_WORD = re.compile(r"[^\s#=,;'\"\\]+")
 
 
 def is_subdomain(text: str) -> bool:
@@ -44,10 +43,11 @@ def one_line(where: str, text: str) -> Iterator[str]:
 
 def one_word(where: str, text: str) -> Iterator[str]:
     """The text is the value of a parameter in slurm.conf; a blank there starts the next parameter (I9)."""
-    breaks = list(one_line(where, text))
-    yield from breaks
-    if text and not breaks and not _WORD.fullmatch(text):
-        yield f"{where}: {text[:80]!r} must be one word, without quotes or any of , ; # = \\"
+    try:
+        if text:
+            single_word(text, where)
+    except ConfTextError as error:
+        yield str(error)
 
 
 def short(where: str, made: str, limit: int, what: str) -> Iterator[str]:

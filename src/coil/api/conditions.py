@@ -12,12 +12,6 @@ def find(conditions: Iterable[Condition], kind: str) -> Condition | None:
     return next((condition for condition in conditions if condition.type == kind), None)
 
 
-def is_true(conditions: Iterable[Condition], kind: str) -> bool:
-    """Whether the condition of this type is there and true."""
-    condition = find(conditions, kind)
-    return condition is not None and condition.status == "True"
-
-
 def with_condition(conditions: Sequence[Condition], wanted: Condition, now: str) -> list[Condition]:
     """The list with `wanted` set, others kept in order.
 

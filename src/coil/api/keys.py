@@ -63,7 +63,6 @@ TAINT_WORKER: Final = "nodeset.slinky.slurm.net/worker"
 """Effect NoExecute, empty value; workers tolerate it."""
 
 # What the operator owns inside Slurm.
-REASON_PREFIX: Final = "slurm-operator: "
 FEATURE_PREFIX: Final = "k8s/"
 
 # Condition types of worker pods are this and the state, such as Idle.

@@ -11,7 +11,7 @@ from typing import Protocol
 from coil.build.errors import BuildError
 from coil.support.objects import JsonObject, ObjectMeta
 
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _LABEL_LENGTH = 63
 
 Texts = Mapping[str, str]
@@ -57,7 +57,7 @@ def template_metadata(
 def overlay(*sources: Texts) -> dict[str, str]:
     """The sources as one map, later ones winning, without what belongs to kubectl."""
     merged = {key: value for source in sources for key, value in source.items()}
-    merged.pop(_LAST_APPLIED, None)
+    merged.pop(LAST_APPLIED, None)
     return merged
 
 

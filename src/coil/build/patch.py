@@ -10,6 +10,7 @@ and members that it allocates are kept, so a second pass over an unchanged world
 from typing import Any
 
 from coil.build.defaults import with_server_defaults
+from coil.build.metadata import LAST_APPLIED
 from coil.support.objects import JsonObject
 
 _SPEC_MEMBERS = {
@@ -28,7 +29,6 @@ _SPEC_MEMBERS = {
 _DATA = {"ConfigMap": ("data", "binaryData"), "Secret": ("data",)}
 _CLUSTER_ADDRESSES = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
 _SCRIPT_CONTAINERS = frozenset({"logfile", "reconfigure", "initconf"})
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
 
 
@@ -139,7 +139,7 @@ def _template(live: JsonObject, wanted: JsonObject) -> JsonObject:
 
 def _without_cosmetics(template: JsonObject) -> JsonObject:
     metadata = template.get("metadata") or {}
-    annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k != _LAST_APPLIED}
+    annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k != LAST_APPLIED}
     spec = template["spec"]
     containers = [_without_script(container) for container in spec.get("initContainers") or ()]
     return {

@@ -25,6 +25,7 @@ from coil.support.conftext import (
     property_line,
     render,
     single_line,
+    single_word,
 )
 
 CGROUP_CONF = "cgroup.conf"
@@ -32,7 +33,6 @@ _CGROUP_DEFAULT = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n"
 _MAX_NODES = 1024
 AUTH_INFO = "use_client_ids"
 _CTLD_OPTIONS = ("enable_configless", "reconfig_on_restart")
-_WORD = re.compile(r"[^\s#=,;'\"\\]+")
 _NODESET_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _PARTITION = re.compile(r"^[ \t]*PartitionName[ \t]*=[ \t]*([^\s#]+)", re.IGNORECASE | re.MULTILINE)
 
@@ -120,9 +120,7 @@ def auth_alt_parameters(*, jwks: bool) -> list[str]:
 
 def _word(key: str, value: str) -> str:
     """A property with a value of one word: a blank would start another parameter on the line."""
-    if not _WORD.fullmatch(value):
-        raise ConfTextError(f"{key}: {value[:80]!r} must be one word without quotes, commas, # and =")
-    return property_line(key, value)
+    return property_line(key, single_word(value, key))
 
 
 def _sections(controller: Controller, inputs: ConfigInputs, cgroup_conf: str) -> list[Section]:

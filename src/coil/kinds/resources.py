@@ -1,25 +1,34 @@
 """Our six kinds as the client and the caches want them named."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from coil.api import keys
 from coil.api.accounting import Accounting
 from coil.api.controller import Controller
+from coil.api.kinds import KINDS
 from coil.api.loginset import LoginSet
 from coil.api.meta import GROUP, VERSION
 from coil.api.nodeset import NodeSet
 from coil.api.restapi import RestApi
 from coil.api.token import Token
 from coil.kube import core
-from coil.kube.resource import Resource
+from coil.kube.resource import KubeObject, Resource
 from coil.kube.views import ManifestView
 
-CONTROLLERS = Resource(group=GROUP, version=VERSION, plural="controllers", kind="Controller", view=Controller)
-ACCOUNTINGS = Resource(group=GROUP, version=VERSION, plural="accountings", kind="Accounting", view=Accounting)
-RESTAPIS = Resource(group=GROUP, version=VERSION, plural="restapis", kind="RestApi", view=RestApi)
-NODESETS = Resource(group=GROUP, version=VERSION, plural="nodesets", kind="NodeSet", view=NodeSet)
-LOGINSETS = Resource(group=GROUP, version=VERSION, plural="loginsets", kind="LoginSet", view=LoginSet)
-TOKENS = Resource(group=GROUP, version=VERSION, plural="tokens", kind="Token", view=Token)
+T = TypeVar("T", bound=KubeObject)
+
+
+def _ours(view: type[T]) -> Resource[T]:
+    kind = next(kind for kind in KINDS if kind.view is view)
+    return Resource(group=GROUP, version=VERSION, plural=kind.plural, kind=kind.kind, view=view)
+
+
+CONTROLLERS = _ours(Controller)
+ACCOUNTINGS = _ours(Accounting)
+RESTAPIS = _ours(RestApi)
+NODESETS = _ours(NodeSet)
+LOGINSETS = _ours(LoginSet)
+TOKENS = _ours(Token)
 
 SERVICE_MONITORS = Resource(
     group="monitoring.coreos.com",

@@ -25,6 +25,8 @@ RECONCILED = "Reconciled"
 """Every child object is as wanted."""
 AVAILABLE = "Available"
 """The daemon does its work."""
+SLURM_REACHABLE = "SlurmReachable"
+"""The operator gets answers from Slurm."""
 
 Truth = Literal["True", "False", "Unknown"]
 

@@ -17,7 +17,6 @@ from coil.kube.views import (
 
 PODS = Resource(plural="pods", kind="Pod", view=PodView)
 NODES = Resource(plural="nodes", kind="Node", view=NodeView, namespaced=False)
-NAMESPACES = Resource(plural="namespaces", kind="Namespace", view=MetadataView, namespaced=False)
 SECRETS = Resource(plural="secrets", kind="Secret", view=SecretView)
 CONFIG_MAPS = Resource(plural="configmaps", kind="ConfigMap", view=ConfigMapView)
 SECRET_MANIFESTS = Resource(plural="secrets", kind="Secret", view=ManifestView)
@@ -26,9 +25,6 @@ SERVICES = Resource(plural="services", kind="Service", view=ManifestView)
 CLAIMS = Resource(plural="persistentvolumeclaims", kind="PersistentVolumeClaim", view=ManifestView)
 STATEFUL_SETS = Resource(group="apps", plural="statefulsets", kind="StatefulSet", view=ManifestView)
 DEPLOYMENTS = Resource(group="apps", plural="deployments", kind="Deployment", view=ManifestView)
-CONTROLLER_REVISIONS = Resource(
-    group="apps", plural="controllerrevisions", kind="ControllerRevision", view=ManifestView
-)
 DISRUPTION_BUDGETS = Resource(
     group="policy", plural="poddisruptionbudgets", kind="PodDisruptionBudget", view=ManifestView
 )

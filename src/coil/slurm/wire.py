@@ -10,9 +10,7 @@ import msgspec
 
 from coil.slurm.errors import ErrorDetail
 from coil.slurm.pacing import batches
-
-REASON_PREFIX = "slurm-operator: "
-"""Starts every reason that the operator gives a node (spec: nodeset 1)."""
+from coil.support.reasons import REASON_PREFIX
 
 FOREVER_S = 9_223_372_036
 """How far ahead a job without a time limit ends: about 292 years (spec: nodeset 12)."""
@@ -89,11 +87,6 @@ class SlurmNode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def ours(self) -> bool:
         """The reason is empty or the operator's own, so the operator may change it (invariant I3)."""
         return not self.reason or self.reason.startswith(REASON_PREFIX)
-
-    @property
-    def unresponsive(self) -> bool:
-        """The node was set down because it was silent (spec: nodeset 32)."""
-        return "DOWN" in self.state and "Not responding" in self.reason
 
 
 class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):

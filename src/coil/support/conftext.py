@@ -5,12 +5,14 @@ A file is a list of sections; each starts with a line `#` and a line `### TITLE 
 line (invariant I9).
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 MERGED_TITLE = "MERGED CONFIG"
 """Title of the section that repeats option lists with the user's and the operator's options."""
 
+_WORD = re.compile(r"[^\s#=,;'\"\\]+")
 _LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029\0"
 
 
@@ -48,6 +50,17 @@ def single_line(value: str, what: str) -> str:
         raise ConfTextError(
             f"{what}: the value {value[:80]!r} ends in a backslash, which joins the next line"
         )
+    return value
+
+
+def single_word(value: str, what: str) -> str:
+    """Return `value` if it is one word: a blank after it would start another parameter on the line.
+
+    Raises:
+        ConfTextError: it is empty, or has a blank or a character that Slurm reads as more than text.
+    """
+    if not _WORD.fullmatch(single_line(value, what)):
+        raise ConfTextError(f"{what}: {value[:80]!r} must be one word, without quotes or any of , ; # = \\")
     return value
 
 

@@ -42,6 +42,4 @@ def test_a_time_that_is_given_is_kept() -> None:
 def test_find_and_remove() -> None:
     assert conditions.find([OTHER, OLD], "Ready") is OLD
     assert conditions.find([], "Ready") is None
-    assert conditions.is_true([OLD], "Ready")
-    assert not conditions.is_true([OTHER], "Other")
     assert conditions.without_condition([OLD, OTHER], "Ready") == [OTHER]

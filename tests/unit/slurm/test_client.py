@@ -211,7 +211,7 @@ async def test_a_refused_connection_is_told_with_the_address() -> None:
     async def refused(_host: str, _port: int, _request: bytes) -> Answer:
         raise ConnectionRefusedError(111, "Connect call failed ('127.0.0.1', 6820)")
 
-    with pytest.raises(Unreachable, match="http://rest:6820: connection refused$"):
+    with pytest.raises(Unreachable, match=r"http://rest:6820: connection refused$"):
         await SlurmClient("http://rest:6820", lambda: "t", refused).nodes()
 
 

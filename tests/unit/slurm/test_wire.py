@@ -44,20 +44,6 @@ def test_ours(reason: str, ours: bool) -> None:
     assert node("IDLE", reason=reason).ours is ours
 
 
-@pytest.mark.parametrize(
-    ("state", "reason", "unresponsive"),
-    [
-        (("DOWN",), "Not responding", True),
-        (("DOWN",), "slurmd: Not responding [slurm@now]", True),
-        (("DOWN", "NOT_RESPONDING"), "", False),
-        (("DOWN",), "bad fan", False),
-        (("IDLE",), "Not responding", False),
-    ],
-)
-def test_unresponsive(state: tuple[str, ...], reason: str, unresponsive: bool) -> None:
-    assert node(*state, reason=reason).unresponsive is unresponsive
-
-
 def test_the_base_state_is_the_first_that_matches() -> None:
     assert node("DRAIN", "IDLE", "CLOUD").base_state == "IDLE"
     assert node("UNKNOWN", "ALLOCATED").base_state == "ALLOCATED"

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from coil.api import names
 from coil.api.meta import Condition
 from coil.kinds.accounting.snapshot import Snapshot
+from coil.kinds.podwaits import why_not_ready
 from coil.kinds.status import AVAILABLE, Problem, condition, reconciled
-from coil.kube.views import PodView
 
 DATABASE_EXCLUSIVE = "DatabaseExclusive"
 
@@ -45,7 +45,7 @@ def available(snapshot: Snapshot) -> Condition:
         return condition(accounting, AVAILABLE, "False", "Terminating", message)
     if pod.ready:
         return condition(accounting, AVAILABLE, "True", "Ready", f"slurmdbd can be reached at {name}")
-    reason, why = _why(pod)
+    reason, why = why_not_ready(pod)
     if snapshot.complaint:
         why = f"{why}; slurmdbd says: {snapshot.complaint}"
     return condition(accounting, AVAILABLE, "False", reason, f"pod {pod.metadata.name} is not ready{why}")
@@ -63,18 +63,3 @@ def exclusive(snapshot: Snapshot) -> Condition:
         " or let one refer to the other's slurmdbd by spec.external"
     )
     return condition(accounting, DATABASE_EXCLUSIVE, "False", "Shared", message)
-
-
-def _why(pod: PodView) -> tuple[str, str]:
-    """Reason and text: the container that waits, or the scheduler, by reason only.
-
-    Messages of the kubelet and the scheduler change at each try.
-    """
-    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-        waiting = status.state.waiting
-        if waiting is not None and waiting.reason not in ("PodInitializing", "ContainerCreating", ""):
-            return waiting.reason, f": container {status.name} waits: {waiting.reason}"
-    scheduled = pod.status.condition("PodScheduled")
-    if scheduled is not None and scheduled.status == "False":
-        return scheduled.reason or "NotScheduled", f": {scheduled.reason}"
-    return "NotReady", ""

@@ -40,10 +40,6 @@ def watch(observer: Observer, queue: Queue) -> None:
         for accounting in accountings.by_index(USES, f"{kind}/{change.key}"):
             queue.add(accounting.metadata.key)
 
-    def owner(change: Change[Any]) -> None:
-        for key in owners(change, "Accounting"):
-            queue.add(key)
-
     def sharing(change: Change[Accounting]) -> None:
         queue.add(change.key)
         for value in databases(change):
@@ -52,10 +48,10 @@ def watch(observer: Observer, queue: Queue) -> None:
 
     accountings.on_event(sharing)
     for children in (observer.services, observer.secrets, observer.stateful_sets):
-        children.on_event(owner)
+        children.on_event(lambda change: queue.add_all(owners(change, "Accounting")))
     observer.secrets.on_event(lambda change: users("Secret", change) if data_changed(change) else None)
     observer.config_maps.on_event(lambda change: users("ConfigMap", change))
-    observer.pods.on_event(lambda change: _add_all(queue, accounting_of(change.latest)))
+    observer.pods.on_event(lambda change: queue.add_all(accounting_of(change.latest)))
 
 
 def databases(change: Change[Accounting]) -> set[str]:
@@ -69,8 +65,3 @@ def accounting_of(pod: PodView) -> Iterable[ObjectKey]:
     labels = pod.metadata.labels
     if labels.get(keys.LABEL_NAME) == keys.SLURMDBD and labels.get(keys.LABEL_INSTANCE):
         yield ObjectKey(pod.metadata.namespace, labels[keys.LABEL_INSTANCE])
-
-
-def _add_all(queue: Queue, found: Iterable[ObjectKey]) -> None:
-    for key in found:
-        queue.add(key)

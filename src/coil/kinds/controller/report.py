@@ -18,10 +18,10 @@ from coil.api.accounting import Accounting
 from coil.api.conditions import find
 from coil.api.controller import Controller
 from coil.api.meta import Condition
-from coil.kinds.status import AVAILABLE, Truth, condition
+from coil.kinds.podwaits import why_not_ready
+from coil.kinds.status import AVAILABLE, SLURM_REACHABLE, Truth, condition
 from coil.kube.views import PodView
 
-SLURM_REACHABLE = "SlurmReachable"
 NEEDS_ATTENTION = "NeedsAttention"
 
 
@@ -48,7 +48,7 @@ def available(
     if pod.terminating:
         return condition(controller, AVAILABLE, "False", "Terminating", f"pod {chosen} is being replaced")
     if not pod.ready:
-        message = f"pod {chosen} is not ready{_why(pod)}{obstacles}"
+        message = f"pod {chosen} is not ready{why_not_ready(pod).text}{obstacles}"
         return condition(controller, AVAILABLE, "False", "NotReady", message)
     return condition(controller, AVAILABLE, "True", "Ready", f"slurmctld runs in pod {chosen}")
 
@@ -90,15 +90,3 @@ def needs_attention(
     if find(live, NEEDS_ATTENTION) is None:
         return None
     return condition(controller, NEEDS_ATTENTION, "False", "NoAdvice", "nothing looks unintended")
-
-
-def _why(pod: PodView) -> str:
-    """The first container that waits, by reason only: messages of the kubelet change at each try."""
-    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-        waiting = status.state.waiting
-        if waiting is not None and waiting.reason not in ("PodInitializing", ""):
-            return f": container {status.name} waits: {waiting.reason}"
-    scheduled = pod.status.condition("PodScheduled")
-    if scheduled is not None and scheduled.status == "False":
-        return f": {scheduled.reason}"
-    return ""

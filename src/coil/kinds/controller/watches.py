@@ -12,9 +12,9 @@ from coil.api.nodeset import NodeSet
 from coil.build import controller as build
 from coil.kinds.controller.observe import Observer, controller_of
 from coil.kinds.owners import owners
+from coil.kinds.secrets import data_changed
 from coil.kube.queue import Queue
 from coil.kube.store import Change
-from coil.kube.views import SecretView
 from coil.slurm.clusters import Clusters
 from coil.support.objects import ObjectKey
 
@@ -45,20 +45,16 @@ def watch(observer: Observer, clusters: Clusters, queue: Queue) -> None:
         for controller in controllers.by_index(USES, f"{kind}/{change.key}"):
             queue.add(controller.metadata.key)
 
-    def owner(change: Change[Any]) -> None:
-        for key in owners(change, "Controller"):
-            queue.add(key)
-
     controllers.on_event(lambda change: queue.add(change.key))
     for children in (observer.services, observer.config_maps, observer.stateful_sets):
-        children.on_event(owner)
+        children.on_event(lambda change: queue.add_all(owners(change, "Controller")))
     observer.secrets.on_event(lambda change: users("Secret", change) if data_changed(change) else None)
     observer.config_maps.on_event(lambda change: users("ConfigMap", change))
     observer.accountings.on_event(lambda change: users("Accounting", change))
     observer.claims.on_event(lambda change: users("PersistentVolumeClaim", change))
-    observer.nodesets.on_event(lambda change: _add_all(queue, members(change)))
+    observer.nodesets.on_event(lambda change: queue.add_all(members(change)))
     clusters.on_health(lambda key, _health: queue.add(key))
-    observer.pods.on_event(lambda change: _add_all(queue, controller_of(change.latest)))
+    observer.pods.on_event(lambda change: queue.add_all(controller_of(change.latest)))
 
 
 def members(change: Change[NodeSet]) -> set[ObjectKey]:
@@ -67,13 +63,3 @@ def members(change: Change[NodeSet]) -> set[ObjectKey]:
     if old is not None and new is not None and old.metadata.generation == new.metadata.generation:
         return set()
     return {nodeset.controller_key for nodeset in (old, new) if nodeset is not None}
-
-
-def data_changed(change: Change[SecretView]) -> bool:
-    """Whether a Secret came, went or holds other data."""
-    return change.old is None or change.new is None or change.old.data != change.new.data
-
-
-def _add_all(queue: Queue, keys: Iterable[ObjectKey]) -> None:
-    for key in keys:
-        queue.add(key)

@@ -9,6 +9,7 @@ from coil.api.controller import Controller
 from coil.api.loginset import LoginSet
 from coil.kinds.loginset.observe import Observer
 from coil.kinds.owners import owners
+from coil.kinds.secrets import data_changed
 from coil.kube.queue import Queue
 from coil.kube.store import Change
 from coil.kube.views import SecretView
@@ -28,15 +29,11 @@ def watch(observer: Observer, queue: Queue) -> None:
     observer.loginsets.add_index(USERS_IN, lambda loginset: [str(_sssd(loginset))])
     observer.controllers.add_index(KEY_IN, _slurm_key)
 
-    def add(keys: Iterable[ObjectKey]) -> None:
-        for key in keys:
-            queue.add(key)
-
     observer.loginsets.on_event(lambda change: queue.add(change.key))
-    observer.controllers.on_event(lambda change: add(referring(observer, change)))
-    observer.secrets.on_event(lambda change: add(using(observer, change)))
+    observer.controllers.on_event(lambda change: queue.add_all(referring(observer, change)))
+    observer.secrets.on_event(lambda change: queue.add_all(using(observer, change)))
     for children in (observer.config_maps, observer.services, observer.deployments):
-        children.on_event(lambda change: add(owners(change, "LoginSet")))
+        children.on_event(lambda change: queue.add_all(owners(change, "LoginSet")))
 
 
 def referring(observer: Observer, change: Change[Controller]) -> set[ObjectKey]:
@@ -49,7 +46,7 @@ def referring(observer: Observer, change: Change[Controller]) -> set[ObjectKey]:
 
 def using(observer: Observer, change: Change[SecretView]) -> set[ObjectKey]:
     """The LoginSets whose host keys, sssd.conf or slurm key are in a Secret that came, went or changed."""
-    if change.old is not None and change.new is not None and change.old.data == change.new.data:
+    if not data_changed(change):
         return set()
     found = list(observer.loginsets.by_index(USERS_IN, str(change.key)))
     for controller in observer.controllers.by_index(KEY_IN, str(change.key)):

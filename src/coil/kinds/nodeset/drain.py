@@ -13,6 +13,7 @@ from coil.api import keys
 from coil.api.meta import ObjectKey
 from coil.kinds.nodeset.snapshot import Worker
 from coil.kube.views import NodeView
+from coil.support.reasons import REASON_PREFIX
 
 MAX_REASON = 256
 """Code points of a reason that a user wrote on a node."""
@@ -97,4 +98,4 @@ def _node_reason(host: NodeView, pod: ObjectKey, propagated: tuple[str, ...]) ->
 
 
 def _reason(own: str, shared: str | None = None) -> Reason:
-    return Reason(keys.REASON_PREFIX + own, keys.REASON_PREFIX + (own if shared is None else shared))
+    return Reason(REASON_PREFIX + own, REASON_PREFIX + (own if shared is None else shared))

@@ -8,6 +8,7 @@ import msgspec
 from coil.api.meta import API_VERSION
 from coil.api.nodeset import NodeSet
 from coil.build.nodeset import PodTemplate, claims, stamp_node, stamp_ordinal
+from coil.kinds.children import FIELD_MANAGER
 from coil.kinds.nodeset.actions import (
     AdoptPod,
     CreatePod,
@@ -27,8 +28,6 @@ from coil.kube.events import ObjectRef
 from coil.kube.resource import Resource
 from coil.support.log import get_logger
 from coil.support.objects import JsonObject, ObjectKey
-
-FIELD_MANAGER = "coil"
 
 log = get_logger("nodeset-controller")
 

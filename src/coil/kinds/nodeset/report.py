@@ -22,9 +22,7 @@ from coil.kinds.nodeset.plan import Plan
 from coil.kinds.nodeset.rollout import is_current
 from coil.kinds.nodeset.snapshot import Known, Snapshot, Unknown
 from coil.kinds.nodeset.states import count_states
-from coil.kinds.status import RECONCILED, Problem, condition, reconciled
-
-SLURM_REACHABLE = "SlurmReachable"
+from coil.kinds.status import RECONCILED, SLURM_REACHABLE, Problem, condition, reconciled
 
 _SHOWN = 3
 """Pods named in a message; the others are counted."""

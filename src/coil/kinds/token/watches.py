@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from coil.api import names
 from coil.api.token import Token
+from coil.kinds.secrets import data_changed
 from coil.kinds.token.observe import Observer
 from coil.kube.queue import Queue
 from coil.kube.store import Change
@@ -36,11 +37,8 @@ def watch(observer: Observer, queue: Queue) -> None:
                 queue.add(heir.metadata.key)
 
     def secret_changed(change: Change[SecretView]) -> None:
-        old, new = change.old, change.new
-        if old is not None and new is not None and old.data == new.data:
-            return
-        for token in observer.tokens.by_index(USES, str(change.key)):
-            queue.add(token.metadata.key)
+        if data_changed(change):
+            queue.add_all(token.metadata.key for token in observer.tokens.by_index(USES, str(change.key)))
 
     observer.tokens.on_event(token_changed)
     observer.secrets.on_event(secret_changed)

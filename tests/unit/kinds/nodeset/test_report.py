@@ -9,9 +9,9 @@ from coil.api.conditions import find
 from coil.api.nodeset import NodeSet, NodeSetStatus
 from coil.kinds.nodeset import times
 from coil.kinds.nodeset.plan import make_plan
-from coil.kinds.nodeset.report import SLURM_REACHABLE, status, status_patch
+from coil.kinds.nodeset.report import status, status_patch
 from coil.kinds.nodeset.snapshot import Known, Snapshot, Unknown
-from coil.kinds.status import RECONCILED, Problem
+from coil.kinds.status import RECONCILED, SLURM_REACHABLE, Problem
 from tests.support.workers import NOW, OLD_REVISION, REVISION, nodeset, pod, record, snapshot
 
 
