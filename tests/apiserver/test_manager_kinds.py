@@ -131,7 +131,7 @@ def passes(manager: Manager, label: str = "") -> float:
 def test_missing_keys_are_told_and_the_cluster_starts_when_they_come(space: Namespace) -> None:
     space.apply(controller("alba"), controller("beta", slurmKeyRef={"name": "others", "key": "slurm.key"}))
     message = space.wait_condition("controller", "alba", "Reconciled=False/SecretMissing")
-    assert message == "StatefulSet: Secret \"keys\" not found; create it with key 'slurm.key'"
+    assert message == 'StatefulSet: Secret "keys" not found; create it with key "slurm.key"'
     space.apply(secret("keys", slurm_key="x"))
     message = space.wait_condition("controller", "alba", "Reconciled=False/SecretKeyMissing")
     assert message == "StatefulSet: Secret \"keys\" has no key 'jwt.key'; add it"

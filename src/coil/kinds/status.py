@@ -5,6 +5,7 @@ as they are (spec: control-plane 12).
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Literal, TypeVar
 
@@ -75,8 +76,13 @@ def changed(live: Sequence[Condition], wanted: Iterable[Condition], now: datetim
         merged = with_condition(merged, condition, rfc3339(now))
     if merged == list(live):
         return None
-    kept = (find(merged, condition.type) for condition in ours)
-    return [condition for condition in kept if condition is not None]
+    return _kept(merged, ours)
+
+
+def _kept(conditions: Sequence[Condition], ours: Iterable[Condition]) -> list[Condition]:
+    """Of a list of conditions those of our types."""
+    found = (find(conditions, condition.type) for condition in ours)
+    return [condition for condition in found if condition is not None]
 
 
 def wire(told: Condition) -> JsonObject:
@@ -104,45 +110,42 @@ class StatusMembers(msgspec.Struct, frozen=True):
 NO_MEMBERS = StatusMembers({}, {})
 
 
-async def write_conditions(  # noqa: PLR0913 -- one object, what its status holds and what it shall hold
-    client: Client,
-    resource: Resource[T],
-    obj: T,
-    live: Sequence[Condition],
-    wanted: Iterable[Condition],
-    now: datetime,
-    *,
-    members: StatusMembers = NO_MEMBERS,
-) -> None:
-    """Make the status of `obj` hold the wanted conditions; an object that is gone needs none.
+def status_change(
+    live: Sequence[Condition], wanted: Iterable[Condition], now: datetime, members: StatusMembers = NO_MEMBERS
+) -> JsonObject | None:
+    """The part of a status that is ours, as it shall be; None when it is so already.
 
     Args:
-        client: of the API server.
-        resource: the kind.
-        obj: which object.
-        live: its conditions, as the cache has them.
+        live: the conditions, as the cache has them.
         wanted: our conditions.
         now: transition time of those that change.
         members: what else the status shall hold.
+    """
+    ours = list(wanted)
+    conditions = changed(live, ours, now)
+    if conditions is None:
+        if members.live == members.wanted:
+            return None
+        conditions = _kept(live, ours)
+    return {**members.wanted, "conditions": [wire(condition) for condition in conditions]}
+
+
+async def write_status(client: Client, resource: Resource[T], obj: T, status: JsonObject | None) -> None:
+    """Apply what `status_change` gave; an object that is gone needs no status.
 
     Raises:
         ApiError: the server refused, or did not answer.
     """
-    ours = list(wanted)
-    conditions = changed(live, ours, now)
-    if conditions is None and members.live == members.wanted:
+    if status is None:
         return
-    if conditions is None:
-        kept = (find(live, condition.type) for condition in ours)
-        conditions = [condition for condition in kept if condition is not None]
     meta = obj.metadata
     body: JsonObject = {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
         "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
-        "status": {**members.wanted, "conditions": [wire(condition) for condition in conditions]},
+        "status": status,
     }
-    try:
+    with suppress(NotFound):
         await client.patch(
             resource,
             meta.name,
@@ -153,5 +156,3 @@ async def write_conditions(  # noqa: PLR0913 -- one object, what its status hold
             field_manager=FIELD_MANAGER,
             force=True,
         )
-    except NotFound:
-        return

@@ -74,7 +74,7 @@ def _stateful_set(snapshot: Snapshot, config: Apply | Failed) -> Step:
             return missing
     jwks = snapshot.accounting.spec.jwks_key_ref
     if jwks is not None and jwks.key not in snapshot.config_maps.get(jwks.name, {}):
-        message = f'ConfigMap "{jwks.name}" with key {jwks.key!r} not found; create it'
+        message = f'ConfigMap "{jwks.name}" with key "{jwks.key}" not found; create it'
         return Failed(name=STATEFUL_SET, reason="ConfigMapMissing", message=message)
     if isinstance(config, Failed):
         return Failed(name=STATEFUL_SET, reason=WAITING, message=f"waits for step {CONFIG}")

@@ -12,7 +12,7 @@ from coil.kinds.children import Children
 from coil.kinds.record import Record
 from coil.kinds.resources import ACCOUNTINGS
 from coil.kinds.runtime import Runtime
-from coil.kinds.status import AVAILABLE, Problem, is_news, write_conditions
+from coil.kinds.status import AVAILABLE, Problem, is_news, status_change, write_status
 from coil.kinds.steps import PassFailedError, record_problems
 from coil.kube.client import Client
 from coil.kube.controller import DONE, After, Controller, Result
@@ -61,7 +61,7 @@ class Reconciler:
         wanted = report.conditions(snapshot, problems)
         self._events(snapshot, problems, wanted)
         live = accounting.status.conditions
-        await write_conditions(self._client, ACCOUNTINGS, accounting, live, wanted, utc_now())
+        await write_status(self._client, ACCOUNTINGS, accounting, status_change(live, wanted, utc_now()))
         if any(problem.retry for problem in problems):
             raise PassFailedError(problems)
         return _next(problems, wanted)

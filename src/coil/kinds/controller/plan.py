@@ -20,6 +20,7 @@ from coil.build.errors import BuildError
 from coil.build.hashes import map_hash
 from coil.build.slurmconf import ConfigInputs
 from coil.kinds.controller.snapshot import Snapshot
+from coil.kinds.references import missing_key
 from coil.kinds.status import AVAILABLE
 from coil.kinds.steps import Apply, Failed, Remove, Step
 
@@ -167,16 +168,11 @@ def _missing(snapshot: Snapshot) -> Failed | None:
     for ref in (snapshot.controller.spec.slurm_key_ref, snapshot.controller.jwt_ref):
         if ref is None:
             continue
-        data = snapshot.secrets.get(ref.name)
-        if data is None:
-            message = f"{_not_found('Secret', [ref.name])} with key {ref.key!r}"
-            return Failed(name=STATEFUL_SET, reason="SecretMissing", message=message)
-        if ref.key not in data:
-            message = f'Secret "{ref.name}" has no key {ref.key!r}; add it'
-            return Failed(name=STATEFUL_SET, reason="SecretKeyMissing", message=message)
+        if (missing := missing_key(ref, snapshot.secrets.get(ref.name))) is not None:
+            return Failed(name=STATEFUL_SET, reason=missing.reason, message=missing.message)
     jwks = snapshot.controller.spec.jwks_key_ref
     if jwks is not None and jwks.key not in snapshot.config_maps.get(jwks.name, {}):
-        message = f"{_not_found('ConfigMap', [jwks.name])} with key {jwks.key!r}"
+        message = f'{_not_found("ConfigMap", [jwks.name])} with key "{jwks.key}"'
         return Failed(name=STATEFUL_SET, reason="ConfigMapMissing", message=message)
     return None
 

@@ -16,7 +16,7 @@ from coil.kinds.controller.watches import watch
 from coil.kinds.record import Record
 from coil.kinds.resources import CONTROLLERS
 from coil.kinds.runtime import Runtime
-from coil.kinds.status import RECONCILED, Problem, is_news, reconciled, write_conditions
+from coil.kinds.status import RECONCILED, Problem, is_news, reconciled, status_change, write_status
 from coil.kinds.steps import PassFailedError, record_problems
 from coil.kube import core
 from coil.kube.client import Client
@@ -131,7 +131,7 @@ class Reconciler:
             attention,
         ]
         ours = [condition for condition in conditions if condition is not None]
-        await write_conditions(self._client, CONTROLLERS, controller, live, ours, utc_now())
+        await write_status(self._client, CONTROLLERS, controller, status_change(live, ours, utc_now()))
 
 
 def _chosen(snapshot: Snapshot) -> str | None:

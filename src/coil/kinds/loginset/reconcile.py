@@ -14,7 +14,7 @@ from coil.kinds.loginset.watches import watch
 from coil.kinds.record import Record
 from coil.kinds.resources import LOGINSETS
 from coil.kinds.runtime import Runtime
-from coil.kinds.status import Problem, StatusMembers, is_news, write_conditions
+from coil.kinds.status import Problem, StatusMembers, is_news, status_change, write_status
 from coil.kinds.steps import PassFailedError, record_problems
 from coil.kube import core
 from coil.kube.client import Client
@@ -90,7 +90,7 @@ class Reconciler:
             self._tell(snapshot, problems)
         told = {"replicas": loginset.status.replicas, "selector": loginset.status.selector}
         members = StatusMembers(live=told, wanted=plan.status(snapshot))
-        await write_conditions(self._client, LOGINSETS, loginset, live, wanted, utc_now(), members=members)
+        await write_status(self._client, LOGINSETS, loginset, status_change(live, wanted, utc_now(), members))
 
     def _tell(self, snapshot: Snapshot, problems: Sequence[Problem]) -> None:
         if snapshot.controller is not None:

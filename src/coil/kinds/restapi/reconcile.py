@@ -11,7 +11,7 @@ from coil.kinds.record import Record
 from coil.kinds.resources import CONTROLLERS, RESTAPIS
 from coil.kinds.restapi.plan import Snapshot, conditions, steps
 from coil.kinds.runtime import Runtime
-from coil.kinds.status import is_news, write_conditions
+from coil.kinds.status import is_news, status_change, write_status
 from coil.kinds.steps import PassFailedError, record_problems, run
 from coil.kube import core
 from coil.kube.client import Client
@@ -82,7 +82,7 @@ class Reconciler:
         live, wanted = restapi.status.conditions, conditions(snapshot, problems)
         if is_news(live, wanted[0]):
             record_problems(self._record, restapi, problems)
-        await write_conditions(self._client, RESTAPIS, restapi, live, wanted, utc_now())
+        await write_status(self._client, RESTAPIS, restapi, status_change(live, wanted, utc_now()))
         if any(problem.retry for problem in problems):
             raise PassFailedError(problems)
         return After(PERIOD_S) if problems else DONE

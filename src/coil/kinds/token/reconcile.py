@@ -11,7 +11,7 @@ from coil.kinds.children import Children
 from coil.kinds.record import Record
 from coil.kinds.resources import TOKENS
 from coil.kinds.runtime import Runtime
-from coil.kinds.status import Problem, is_news, write_conditions
+from coil.kinds.status import Problem, is_news, status_change, write_status
 from coil.kinds.steps import Apply, PassFailedError, record_problems
 from coil.kinds.token import report
 from coil.kinds.token.observe import Observer
@@ -116,7 +116,7 @@ class Reconciler:
         if is_news(live, told[0]):
             record_problems(self._record, token, problems)
         moment, members = datetime.fromtimestamp(now, UTC), report.members(token, claims)
-        await write_conditions(self._client, TOKENS, token, live, told, moment, members=members)
+        await write_status(self._client, TOKENS, token, status_change(live, told, moment, members))
 
 
 def _decoded(secret: ManifestView | None) -> SecretView | None:

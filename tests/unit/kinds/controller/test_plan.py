@@ -60,9 +60,9 @@ def test_an_external_controller_has_only_its_configuration() -> None:
 @pytest.mark.parametrize(
     ("secrets", "reason", "message"),
     [
-        ({}, "SecretMissing", "Secret \"keys\" not found; create it with key 'slurm.key'"),
-        ({"keys": {"jwt.key": b"x"}}, "SecretKeyMissing", "Secret \"keys\" has no key 'slurm.key'; add it"),
-        ({"keys": {"slurm.key": b"x"}}, "SecretKeyMissing", "Secret \"keys\" has no key 'jwt.key'; add it"),
+        ({}, "SecretMissing", 'Secret "keys" not found; create it with key "slurm.key"'),
+        ({"keys": {"jwt.key": b"x"}}, "SecretKeyMissing", 'Secret "keys" has no key "slurm.key"; add it'),
+        ({"keys": {"slurm.key": b"x"}}, "SecretKeyMissing", 'Secret "keys" has no key "jwt.key"; add it'),
     ],
 )
 def test_without_its_keys_no_pod_is_started_or_replaced(secrets: Any, reason: str, message: str) -> None:
