@@ -5,7 +5,7 @@ import msgspec
 from coil.api import keys, names
 from coil.api.controller import Controller
 from coil.api.nodeset import NodeSet
-from coil.build import core, pods, quantity, typed
+from coil.build import core, pods, quantity, scripts, typed
 from coil.build.errors import BuildError
 from coil.build.nodeconf import quoted_conf
 from coil.support.objects import JsonObject
@@ -91,7 +91,9 @@ def _slurmd(nodeset: NodeSet, inputs: PodInputs) -> JsonObject:
             privileged=True, capabilities=core.Capabilities(add=list(_CAPABILITIES))
         ),
         lifecycle=core.Lifecycle(
-            preStop=core.LifecycleHandler(exec=core.ExecAction(command=["/usr/bin/sh", "-c", _SAY_GOODBYE]))
+            preStop=core.LifecycleHandler(
+                exec=core.ExecAction(command=["/usr/bin/sh", "-c", scripts.GOODBYE])
+            )
         ),
         volumeMounts=_mounts(nodeset),
     )

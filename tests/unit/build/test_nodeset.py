@@ -182,3 +182,11 @@ def test_five_thousand_pods_are_stamped_and_encoded_in_no_time() -> None:
     assert size > 5000 * 2000
     assert stamped - begin < 0.1
     assert encoded - stamped < 0.3
+
+
+def test_the_good_bye_is_no_part_of_the_revision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another text of it, as in pods that the reference made, must not replace running pods."""
+    before = build.revision_hash(nodeset())
+    monkeypatch.setattr("coil.build.scripts.GOODBYE", "another text")
+    assert "another text" in str(_template().spec)
+    assert build.revision_hash(nodeset()) == before

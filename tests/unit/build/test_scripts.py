@@ -218,7 +218,7 @@ def test_configuration_is_copied_with_the_modes_slurm_wants(shell: str, tmp_path
 
 def test_scripts_are_safe_to_put_into_a_pod() -> None:
     """`$(NAME)` in a command is expanded by the kubelet when NAME is a variable of the container."""
-    for text in (scripts.LOGFILE, scripts.RECONFIGURE, scripts.INITCONF):
+    for text in (scripts.LOGFILE, scripts.RECONFIGURE, scripts.INITCONF, scripts.GOODBYE):
         assert "$(SOCKET)" not in text
         assert "$$" not in text
         assert "\t" not in text

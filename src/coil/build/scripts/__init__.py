@@ -1,7 +1,7 @@
 """Shell scripts that run inside the pods coil makes, inline in their containers' commands.
 
-`logfile` and `initconf` run with a plain POSIX sh, `reconfigure` with bash: nothing is assumed of the
-user's image beyond that.
+`logfile`, `initconf` and `goodbye` run with a plain POSIX sh, `reconfigure` with bash: nothing is assumed of
+the user's image beyond that.
 """
 
 from importlib.resources import files
@@ -19,3 +19,11 @@ RECONFIGURE = _text("reconfigure.sh")
 
 INITCONF = _text("initconf.sh")
 """Give daemons that run as root a configuration folder of their own."""
+
+GOODBYE = _text("goodbye.sh")
+"""Tell Slurm that a worker stops, in slurmd's image: `hostname`, `scontrol` and `sed` besides the shell.
+
+Slurm then requeues the node's jobs at once. A reason that is neither empty nor the operator's is given again
+as it was, since `scontrol` takes no state DOWN without one (invariant I3). While it is unknown nothing is
+said: slurmctld finds out by itself after SlurmdTimeout.
+"""
