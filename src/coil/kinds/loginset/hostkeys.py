@@ -3,13 +3,10 @@
 import asyncio
 from collections.abc import Callable, Mapping
 
-from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 RSA_BITS = 4096
-WEAK_BELOW_BITS = 2048
-"""OpenSSH clients refuse shorter RSA keys by default (`RequiredRSASize` of many distributions)."""
 
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 
@@ -36,12 +33,3 @@ def _files(kind: str, key: PrivateKey) -> dict[str, str]:
     public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     name = f"ssh_host_{kind}_key"
     return {name: private.decode(), f"{name}.pub": f"{public.decode()}\n"}
-
-
-def rsa_bits(files: Mapping[str, bytes]) -> int | None:
-    """Length of the RSA host key; None when there is none that can be read."""
-    try:
-        key = serialization.load_ssh_public_key(files.get("ssh_host_rsa_key.pub", b""))
-    except (ValueError, UnsupportedAlgorithm):
-        return None
-    return key.key_size if isinstance(key, rsa.RSAPublicKey) else None

@@ -19,7 +19,7 @@ from coil.api.meta import Condition, JsonObject
 from coil.build import loginset as build
 from coil.build.errors import BuildError
 from coil.build.hashes import map_hash
-from coil.kinds.loginset.hostkeys import WEAK_BELOW_BITS, rsa_bits
+from coil.kinds.loginset.strength import WEAK_BELOW_BITS, rsa_bits
 from coil.kinds.references import missing_controller, missing_key
 from coil.kinds.status import AVAILABLE, Problem, condition, reconciled
 from coil.kinds.steps import Apply, Failed, Step

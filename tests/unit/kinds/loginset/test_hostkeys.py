@@ -7,7 +7,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from coil.build.loginset import HOST_KEYS
-from coil.kinds.loginset.hostkeys import generate, rsa_bits
+from coil.kinds.loginset.hostkeys import generate
+from coil.kinds.loginset.strength import rsa_bits
 
 
 @pytest.fixture(scope="module")
