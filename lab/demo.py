@@ -35,7 +35,9 @@ class Demo:
 
     def run(self, workers: int = 2) -> None:
         """Show the cluster at work; raise DemoError when something does not come within its time."""
-        self.wait(lambda: self.idle() >= workers, within=180, what=f"{workers} idle workers")
+        self.wait(
+            lambda: self.settled() and self.idle() >= workers, within=180, what=f"{workers} idle workers"
+        )
         self.show("sinfo")
         self.show("srun", f"--nodes={workers}", "--chdir=/tmp", "hostname")
         job = self.batch(workers)
@@ -75,6 +77,17 @@ class Demo:
     def slurm(self, *command: str) -> str:
         """Run a Slurm command where slurmctld runs."""
         return self.execute(CONTROLLER, "slurmctld", *command)
+
+    def settled(self) -> bool:
+        """Whether slurmctld runs with the configuration just installed: it is not about to be replaced."""
+        found = json.loads(self.kubectl("get", "controller", NAMESPACE, "--output", "json"))
+        conditions = found.get("status", {}).get("conditions", [])
+        good = {
+            each["type"]
+            for each in conditions
+            if each["status"] == "True" and each["observedGeneration"] == found["metadata"]["generation"]
+        }
+        return {"Reconciled", "Available"} <= good
 
     def idle(self) -> int:
         """How many Slurm nodes are idle; 0 while slurmctld does not answer."""

@@ -60,6 +60,19 @@ async def test_get_reads_one_object(server: KubeServer, client: Client) -> None:
     assert server.requests[0].path == "/api/v1/namespaces/ns/pods/a"
 
 
+async def test_the_end_of_a_log_is_text_whatever_its_bytes(server: KubeServer, client: Client) -> None:
+    asked: list[web.Request] = []
+
+    async def log(request: web.Request) -> web.StreamResponse:
+        asked.append(request)
+        return web.Response(body=b"error: caf\xe9\n", content_type="text/plain")
+
+    server.on_request(log)
+    assert await client.pod_log("a", "ns", container="c", lines=3, limit=99) == "error: caf\ufffd\n"
+    assert asked[0].path == "/api/v1/namespaces/ns/pods/a/log"
+    assert dict(asked[0].query) == {"container": "c", "tailLines": "3", "limitBytes": "99"}
+
+
 async def test_replies_are_asked_for_unpacked(server: KubeServer, client: Client) -> None:
     server.on_request(seen := Seen())
     await client.get(PODS, "a", "ns")
