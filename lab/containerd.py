@@ -91,7 +91,7 @@ def containerd_config(node: Node) -> str:
     """Return the configuration of containerd; its root and state folders are the node's own by default."""
     return f"""\
 version = 2
-# Lowering the OOM score needs a capability that a machine in a sandbox lacks.
+# Lowering the OOM score needs a capability that root in a container often lacks.
 oom_score = 0
 disabled_plugins = [
   "io.containerd.internal.v1.opt",
