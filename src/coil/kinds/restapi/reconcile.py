@@ -94,21 +94,16 @@ def watch(stores: Stores, queue: Queue) -> None:
         OF, lambda restapi: [f"{restapi.metadata.namespace}/{restapi.spec.controller_ref.name}"]
     )
 
-    def owner(change: Change[Any]) -> None:
-        for key in owners(change, "RestApi"):
-            queue.add(key)
-
     def users(change: Change[ControllerObject]) -> None:
         old, new = change.old, change.new
         if old is not None and new is not None and old.metadata.generation == new.metadata.generation:
             return
-        for restapi in stores.restapis.by_index(OF, str(change.key)):
-            queue.add(restapi.metadata.key)
+        queue.add_all(restapi.metadata.key for restapi in stores.restapis.by_index(OF, str(change.key)))
 
     stores.restapis.on_event(lambda change: queue.add(change.key))
     stores.controllers.on_event(users)
-    stores.services.on_event(owner)
-    stores.deployments.on_event(owner)
+    stores.services.on_event(lambda change: queue.add_all(owners(change, "RestApi")))
+    stores.deployments.on_event(lambda change: queue.add_all(owners(change, "RestApi")))
 
 
 def register(runtime: Runtime) -> None:
