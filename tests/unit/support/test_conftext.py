@@ -12,6 +12,7 @@ from coil.support.conftext import (
     parse_options,
     property_line,
     render,
+    single_word,
 )
 
 MANDATORY = {
@@ -40,6 +41,13 @@ def test_a_value_that_leaves_its_line_is_refused(value: str) -> None:
     """Field case INJ-01: refused even when admission let it through."""
     with pytest.raises(ConfTextError, match="State"):
         property_line("State", value)
+
+
+@pytest.mark.parametrize("value", ["", "a b", "a,b", "a;b", "a#b", "a=b", "'a'", '"a"', "a\\b", "a\nb"])
+def test_a_word_is_one_parameter_or_an_error(value: str) -> None:
+    assert single_word("alba-1.x", "Key") == "alba-1.x"
+    with pytest.raises(ConfTextError, match=r"^Key: "):
+        single_word(value, "Key")
 
 
 @given(st.text())
