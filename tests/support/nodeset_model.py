@@ -87,6 +87,10 @@ class Operator:
             self.cache[change.new.metadata.name] = change.new
         observe_pod(self.memory.expectations, KEY, change)
 
+    def settled(self) -> bool:
+        """The cache shows all that the process did; before that a pass only reports."""
+        return self.memory.settled(KEY, self.cache.values())
+
     def snapshot(self, view: ClusterView | None, *, fresh: bool) -> Snapshot:
         """What the process knows."""
         world = self.world
@@ -99,7 +103,7 @@ class Operator:
             revision=world.revision,
             workers=join(self.cache.values(), world.host_view, view),
             slurm=slurm,
-            settled=self.memory.settled(KEY, self.cache.values()),
+            settled=self.settled(),
             fault=Fault(reason="ControllerMissing", message="none") if world.fault else None,
         )
 

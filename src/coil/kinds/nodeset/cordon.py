@@ -47,7 +47,7 @@ def plan_drains(snapshot: Snapshot, condemned: Mapping[str, Cause]) -> list[Slur
             reason = _reason_to_drain(worker, record, cause, snapshot.propagated_conditions)
             if reason is not None:
                 drains.append((worker.slurm_name, reason))
-        elif _may_undrain(worker, record):
+        elif worker.host is not None and worker.speaks_for_record and _may_undrain(worker, record):
             undrains.append(worker.slurm_name)
     # What returns to service goes first: never more is drained at a time than planned.
     undrain = [Undrain(nodes=tuple(undrains))] if undrains else []
@@ -61,12 +61,19 @@ def cordon_marks(worker: Worker, cause: Cause | None) -> dict[str, str | None]:
             return {}
         return {keys.ANNOTATION_POD_CORDON: "true", keys.ANNOTATION_POD_CORDON_CAUSE: cause.value}
     if own_cause(worker) is not None:
-        if worker.record is not None and _is_own_drain(worker, worker.record):
+        if _is_needed(worker):
             return {}
         return {keys.ANNOTATION_POD_CORDON: None, keys.ANNOTATION_POD_CORDON_CAUSE: None}
     if keys.ANNOTATION_POD_CORDON_CAUSE in worker.annotations and not is_cordoned(worker):
         return {keys.ANNOTATION_POD_CORDON_CAUSE: None}
     return {}
+
+
+def _is_needed(worker: Worker) -> bool:
+    """Our mark tells of a drain that is still there, or of a machine that cannot be looked at now."""
+    if worker.record is not None and _is_own_drain(worker, worker.record):
+        return True
+    return own_cause(worker) is Cause.NODE and not (worker.host is not None and worker.healthy)
 
 
 def is_users(worker: Worker) -> bool:

@@ -1,6 +1,9 @@
 """Join pods with their Kubernetes nodes and Slurm nodes. Pure."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable
+
+import msgspec
 
 from coil.api import names
 from coil.kinds.nodeset.identity import slurm_name
@@ -10,15 +13,38 @@ from coil.slurm.view import ClusterView
 
 
 def join(
-    pods: Iterable[PodView], host_of: Callable[[str], NodeView | None], view: ClusterView | None
+    pods: Iterable[PodView],
+    host_of: Callable[[str], NodeView | None],
+    view: ClusterView | None,
+    used_elsewhere: Callable[[PodView], bool] = lambda _pod: False,
 ) -> tuple[Worker, ...]:
-    """The workers. A view of None says nothing about any of them."""
-    return tuple(_worker(pod, host_of, view) for pod in pods)
+    """The workers. A view of None says nothing about any of them.
+
+    `used_elsewhere` says whether a pod outside this NodeSet has the Slurm name of the pod.
+    """
+    pods = tuple(pods)
+    users = Counter(slurm_name(pod) for pod in pods if not has_ended(pod))
+    return tuple(
+        _worker(pod, host_of, view, shared=_others(pod, users) > 0 or used_elsewhere(pod)) for pod in pods
+    )
 
 
-def _worker(pod: PodView, host_of: Callable[[str], NodeView | None], view: ClusterView | None) -> Worker:
+def has_ended(pod: PodView) -> bool:
+    """No container of the pod will ever run again, so no slurmd speaks for it."""
+    return pod.status.phase in ("Failed", "Succeeded")
+
+
+def _others(pod: PodView, users: Counter[str]) -> int:
+    name = slurm_name(pod)
+    return users[name] - (not has_ended(pod)) if name else 0
+
+
+def _worker(
+    pod: PodView, host_of: Callable[[str], NodeView | None], view: ClusterView | None, *, shared: bool
+) -> Worker:
     name = slurm_name(pod)
     worker = Worker(
+        shared=shared,
         pod=pod,
         slurm_name=name,
         ordinal=names.split_ordinal(pod.metadata.name)[1],
@@ -31,11 +57,8 @@ def _with_slurm(worker: Worker, view: ClusterView) -> Worker:
     name = worker.slurm_name
     record = view.nodes.get(name)
     absent = Registration.ABSENT if view.absent(name) else Registration.UNKNOWN
-    return Worker(
-        pod=worker.pod,
-        slurm_name=name,
-        ordinal=worker.ordinal,
-        host=worker.host,
+    return msgspec.structs.replace(
+        worker,
         registration=absent if record is None else Registration.REGISTERED,
         record=record,
         free=view.idle_and_drained(name),

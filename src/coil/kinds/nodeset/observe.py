@@ -15,7 +15,8 @@ from coil.kinds.domain import cluster_domain
 from coil.kinds.nodeset import companions
 from coil.kinds.nodeset.claim import Claims, claim_pods
 from coil.kinds.nodeset.eligibility import placement
-from coil.kinds.nodeset.joining import join
+from coil.kinds.nodeset.identity import slurm_name
+from coil.kinds.nodeset.joining import has_ended, join
 from coil.kinds.nodeset.memory import Memory
 from coil.kinds.nodeset.prune import ghosts
 from coil.kinds.nodeset.snapshot import Fault, Known, Slurm, Snapshot, Unknown
@@ -38,6 +39,8 @@ LABELLED = "nodeset/instance"
 """Index of worker pods by namespace and the NodeSet that their labels name."""
 ON_NODE = "nodeset/node"
 """Index of worker pods by the Kubernetes node they are on."""
+BY_SLURM_NAME = "nodeset/slurm-name"
+"""Index of worker pods by namespace and name of their Slurm node."""
 OF_CLUSTER = "nodeset/controller"
 """Index of NodeSets by the Controller they refer to."""
 
@@ -72,6 +75,7 @@ class Observer:
         self.pods.add_index(OWNED, _owner_uid)
         self.pods.add_index(LABELLED, lambda pod: [str(key) for key in labelled_nodeset(pod)])
         self.pods.add_index(ON_NODE, _worker_node)
+        self.pods.add_index(BY_SLURM_NAME, _by_slurm_name)
         self.nodesets.add_index(OF_CLUSTER, lambda nodeset: [str(nodeset.controller_key)])
 
     @property
@@ -103,7 +107,12 @@ class Observer:
         snapshot = Snapshot(
             nodeset=nodeset,
             revision=revision,
-            workers=join(claims.pods, lambda node: self.nodes.get("", node), view),
+            workers=join(
+                claims.pods,
+                lambda node: self.nodes.get("", node),
+                view,
+                lambda pod: self._used_elsewhere(nodeset, pod),
+            ),
             slurm=slurm,
             settled=self._memory.settled(nodeset.metadata.key, claims.pods),
             fault=fault,
@@ -129,6 +138,17 @@ class Observer:
         """The NodeSet is gone."""
         self._memory.forget(key)
         self._templates.pop(str(key), None)
+
+    def _used_elsewhere(self, nodeset: NodeSet, pod: PodView) -> bool:
+        """A pod of another NodeSet of the cluster has this Slurm name."""
+        same = (key for name in _by_slurm_name(pod) for key in self.pods.by_index(BY_SLURM_NAME, name))
+        rivals = (rival for rival in same if rival.metadata.uid != pod.metadata.uid and not has_ended(rival))
+        return any(self._may_be_of_cluster(nodeset, rival) for rival in rivals)
+
+    def _may_be_of_cluster(self, nodeset: NodeSet, rival: PodView) -> bool:
+        """Whose NodeSet is not known may be of any cluster."""
+        found = [self.nodesets.get(*key) for key in labelled_nodeset(rival)]
+        return any(owner is None or owner.controller_key == nodeset.controller_key for owner in found)
 
     def _siblings(self, nodeset: NodeSet) -> list[NodeSet]:
         found = self.nodesets.by_index(OF_CLUSTER, str(nodeset.controller_key))
@@ -229,6 +249,12 @@ def labelled_nodeset(child: KubeObject) -> Iterable[ObjectKey]:
     labels = child.metadata.labels
     if labels.get(keys.LABEL_NAME) == keys.SLURMD:
         yield ObjectKey(child.metadata.namespace, labels.get(keys.LABEL_INSTANCE, ""))
+
+
+def _by_slurm_name(pod: PodView) -> Iterable[str]:
+    name = slurm_name(pod)
+    if name:
+        yield f"{pod.metadata.namespace}/{name}"
 
 
 def _worker_node(pod: PodView) -> Iterable[str]:

@@ -14,7 +14,16 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from coil.kinds.nodeset import times
-from coil.kinds.nodeset.actions import Action, DeletePod, Notice, PatchConditions, PatchPod, SlurmAction
+from coil.kinds.nodeset.actions import (
+    Action,
+    DeletePod,
+    Notice,
+    PatchConditions,
+    PatchPod,
+    Resume,
+    SlurmAction,
+    Undrain,
+)
 from coil.kinds.nodeset.cordon import plan_drains, wanted_cause
 from coil.kinds.nodeset.daemons import plan_daemons
 from coil.kinds.nodeset.departures import plan_departures
@@ -65,6 +74,7 @@ def make_plan(snapshot: Snapshot, now: float) -> Plan:
     if _rests_on_old_view(snapshot, states, departures.deletions):
         return Plan(scaling=scaling, ask_slurm=True)
     gone = {deletion.uid for deletion in departures.deletions}
+    _assert_apart(snapshot, states, gone | condemned.keys())
     wanted = _causes(snapshot, condemned)
     patches = _patches(snapshot, wanted, gone)
     retention = plan_retention(snapshot, condemned)
@@ -95,6 +105,17 @@ def _rests_on_old_view(
     if not isinstance(snapshot.slurm, Known) or snapshot.slurm.fresh:
         return False
     return bool(states) or any(deletion.needs_fresh for deletion in deletions)
+
+
+def _assert_apart(snapshot: Snapshot, states: Sequence[SlurmAction], leaving: Collection[str]) -> None:
+    """No node returns to service while a pod that may run under its name leaves: jobs would start and die.
+
+    By the rules above this cannot be; a fault in them must not cost a job.
+    """
+    names = {w.slurm_name for w in snapshot.workers if w.uid in leaving and not w.finished}
+    returning = {n for action in states if isinstance(action, Undrain | Resume) for n in action.nodes}
+    if names & returning:
+        raise AssertionError(f"Slurm nodes return to service while their pods leave: {names & returning}")
 
 
 def _causes(snapshot: Snapshot, condemned: Mapping[str, Cause]) -> dict[str, Cause]:

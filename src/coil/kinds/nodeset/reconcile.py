@@ -126,6 +126,7 @@ class Reconciler:
         if seen.snapshot.fault is not None:
             problems.append(Problem(PODS, seen.snapshot.fault.reason, seen.snapshot.fault.message))
         problems += [Problem(PODS, "HostnameRefused", refusal) for refusal in plan.scaling.refusals]
+        problems += report.shared_names(seen.snapshot)
         return [*problems, *(_conflict(name) for name in plan.conflicts)]
 
     async def _keep_revisions(self, seen: Observation) -> list[Problem]:

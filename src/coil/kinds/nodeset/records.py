@@ -15,7 +15,7 @@ def plan_comments(snapshot: Snapshot, revived: Collection[str]) -> list[SetComme
     """Comments to write. A node that is being revived keeps the old one, which is the proof that it moved."""
     found: list[SetComment] = []
     for worker in snapshot.workers:
-        if worker.record is None or not worker.healthy or worker.slurm_name in revived:
+        if worker.record is None or not worker.speaks_for_record or worker.slurm_name in revived:
             continue
         comment = encode_comment(pod_info(snapshot.nodeset, worker.pod))
         if worker.record.comment != comment:
@@ -28,7 +28,9 @@ def plan_topology(workers: Iterable[Worker]) -> list[SetTopology]:
     nodes: defaultdict[str, list[str]] = defaultdict(list)
     for worker in workers:
         wanted = host_topology(worker)
-        if worker.record is not None and wanted is not None and worker.record.topology != wanted:
+        if worker.record is None or not worker.speaks_for_record or wanted is None:
+            continue
+        if worker.record.topology != wanted:
             nodes[wanted].append(worker.slurm_name)
     return [SetTopology(nodes=tuple(names), topology=value) for value, names in nodes.items()]
 
@@ -38,7 +40,7 @@ def plan_features(workers: Iterable[Worker]) -> list[SetFeatures]:
     nodes: defaultdict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = defaultdict(list)
     for worker in workers:
         record = worker.record
-        if record is None or worker.host is None or worker.terminating:
+        if record is None or worker.host is None or not worker.speaks_for_record:
             continue
         text = worker.host.metadata.annotations.get(keys.ANNOTATION_FEATURES, "")
         available = merge_features(record.features, text)

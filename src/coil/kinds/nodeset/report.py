@@ -102,6 +102,21 @@ def _slurm_reachable(snapshot: Snapshot) -> Condition:
     return told
 
 
+def shared_names(snapshot: Snapshot) -> list[Problem]:
+    """Workers that are one Slurm node with another pod: nothing is undrained or described for them."""
+    names = sorted(
+        {worker.slurm_name for worker in snapshot.workers if worker.shared and not worker.finished}
+    )
+    if not names:
+        return []
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    message = (
+        f"several pods have the Slurm name {', '.join(names[:_SHOWN])}{more}: it is not returned to service"
+        " until one is left; give each NodeSet machines or host names of its own"
+    )
+    return [Problem("SlurmNodes", "SlurmNameShared", message)]
+
+
 def _reconciled(snapshot: Snapshot, plan: Plan, problems: Sequence[Problem]) -> Condition:
     if problems or not plan.waiting:
         return reconciled(snapshot.nodeset, problems)

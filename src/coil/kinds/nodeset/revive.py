@@ -46,7 +46,8 @@ def plan_revivals(snapshot: Snapshot, condemned: Mapping[str, Cause]) -> list[Re
         for worker in snapshot.workers
         if worker.record is not None
         and _out_of_service(worker.record)
-        and worker.healthy
+        and worker.host is not None
+        and worker.speaks_for_record
         and wanted_cause(worker, condemned) is None
         and not is_users(worker)
         and is_stale(worker, worker.record, snapshot.slurm)

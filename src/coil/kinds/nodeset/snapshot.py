@@ -75,6 +75,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     deadline: int | None = None
     """When the last running job must have ended, UNIX seconds; None without any."""
     host: NodeView | None = None
+    shared: bool = False
+    """Another pod that has not ended has this Slurm name too: the record may be that one's."""
 
     @property
     def name(self) -> str:
@@ -105,6 +107,11 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     def healthy(self) -> bool:
         """Running, ready and not terminating."""
         return self.pod.status.phase == "Running" and self.pod.ready and not self.terminating
+
+    @property
+    def speaks_for_record(self) -> bool:
+        """The record is this very pod's: it is up, and no other pod has its name."""
+        return self.record is not None and self.healthy and not self.shared
 
     @property
     def finished(self) -> bool:

@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 
 from coil.api.meta import GROUP
-from coil.kinds.nodeset.identity import slurm_name
 from coil.kinds.nodeset.memory import Memory
-from coil.kinds.nodeset.observe import OF_CLUSTER, ON_NODE, Observer, labelled_nodeset
+from coil.kinds.nodeset.observe import BY_SLURM_NAME, OF_CLUSTER, ON_NODE, Observer, labelled_nodeset
 from coil.kinds.owners import owners
 from coil.kube.expectations import Expectations
 from coil.kube.queue import Queue
@@ -15,9 +14,6 @@ from coil.kube.views import ManifestView, NodeView, PodView
 from coil.slurm.clusters import Clusters
 from coil.slurm.poller import Health
 from coil.support.objects import ObjectKey
-
-BY_SLURM_NAME = "nodeset/slurm-name"
-"""Index of worker pods by namespace and name of their Slurm node."""
 
 
 class Watches:
@@ -32,7 +28,6 @@ class Watches:
     def connect(self, clusters: Clusters) -> None:
         """Listen to all caches and to Slurm."""
         seen = self._observer
-        seen.pods.add_index(BY_SLURM_NAME, lambda pod: [f"{pod.metadata.namespace}/{slurm_name(pod)}"])
         seen.nodesets.on_event(lambda change: self._add([change.key]))
         seen.controllers.on_event(lambda change: self._cluster_changed(change.key))
         seen.pods.on_event(self._pod_changed)

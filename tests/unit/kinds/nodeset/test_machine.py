@@ -77,7 +77,7 @@ class NodeSetMachine(RuleBasedStateMachine):
             return
         heal(self.world)
         for _ in range(ROUNDS):
-            if not self.advance().actions and is_as_wanted(self.world):
+            if not self.advance().actions and is_as_wanted(self.world) and self.operator.settled():
                 break
         assert is_as_wanted(self.world), self.describe()
         plan = self.advance()
