@@ -25,7 +25,7 @@ ADDED = {
         "nodesetDefaults.dcgmJobMapping",
         "vendor.google.tcpxoImage",
     },
-    "slurm-operator": {"operator.namespacedRoles", "certManager.caBundle"},
+    "slurm-operator": {"operator.namespacedRoles", "operator.readDaemonLogs", "certManager.caBundle"},
 }
 charts = pytest.mark.parametrize("chart", ["slurm", "slurm-operator"])
 

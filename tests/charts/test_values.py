@@ -165,6 +165,12 @@ def test_namespaced_roles_leave_only_nodes_and_reviews_to_the_cluster() -> None:
         template("slurm-operator", "--set", "operator.namespacedRoles=true")
 
 
+@pytest.mark.parametrize("scope", [[], sets("operator.namespacedRoles=true", "operator.namespaces=a")])
+def test_logs_of_pods_may_be_read_only_where_a_user_says_so(scope: list[str]) -> None:
+    assert "pods/log" not in str(template("slurm-operator", *scope))
+    assert "pods/log" in str(template("slurm-operator", *scope, *sets("operator.readDaemonLogs=true")))
+
+
 def test_a_certificate_of_ones_own_renders_the_same_each_time() -> None:
     values = sets("certManager.enabled=false", "certManager.caBundle=Q0E=", "webhook.podsBinding=true")
     objects = rendered("slurm-operator", *values)

@@ -175,15 +175,6 @@ def no_registry_of_google(case: Case, documents: list[Document]) -> None:
         ]
 
 
-def pod_logs(_case: Case, documents: list[Document]) -> None:
-    right = {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]}
-    for document in kinds(documents, "ClusterRole", "Role"):
-        rules = document["rules"] or []
-        places = [index for index, rule in enumerate(rules) if rule.get("resources") == ["pods/status"]]
-        for index in places:
-            rules.insert(index, copy.deepcopy(right))
-
-
 TCPXO = "registry.example/tcpxo:1"
 
 DEVIATIONS = (
@@ -252,11 +243,6 @@ DEVIATIONS = (
         "the TCPXO daemon's image is a value without a default",
         "this project names no registry: set vendor.google.tcpxoImage",
         no_registry_of_google,
-    ),
-    Deviation(
-        "the operator may read the logs of pods",
-        "the reason of a slurmdbd that refuses to start is only there; the condition repeats it",
-        pod_logs,
     ),
 )
 
