@@ -24,7 +24,7 @@ from coil.kinds.nodeset.joining import join
 from coil.kinds.nodeset.memory import Memory
 from coil.kinds.nodeset.plan import Plan, make_plan
 from coil.kinds.nodeset.rollout import scaled
-from coil.kinds.nodeset.snapshot import Fault, Known, Snapshot
+from coil.kinds.nodeset.snapshot import Fault, Known, Snapshot, mostly_absent
 from coil.kinds.nodeset.watches import observe_pod
 from coil.kube.store import Change, ChangeKind
 from coil.kube.views import PodView
@@ -98,10 +98,12 @@ class Operator:
         if view is not None:
             doubt = "; ".join(view.node_doubts)
             slurm = Known(observed_at=view.observed_at, fresh=fresh, node_count=len(view.nodes), doubt=doubt)
+        workers = self.memory.with_absences(KEY, join(self.cache.values(), world.host_view, view), slurm)
         return Snapshot(
             nodeset=world.nodeset(),
             revision=world.revision,
-            workers=join(self.cache.values(), world.host_view, view),
+            workers=workers,
+            mostly_absent=mostly_absent(workers),
             slurm=slurm,
             settled=self.settled(),
             fault=Fault(reason="ControllerMissing", message="none") if world.fault else None,

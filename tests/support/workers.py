@@ -10,7 +10,7 @@ from coil.api import keys
 from coil.api.nodeset import NodeSet
 from coil.kinds.nodeset import times
 from coil.kinds.nodeset.joining import join
-from coil.kinds.nodeset.snapshot import Known, Snapshot, Unknown, Worker
+from coil.kinds.nodeset.snapshot import Known, Snapshot, Unknown, Worker, mostly_absent
 from coil.kube.views import NodeView, PodView
 from coil.slurm.view import ClusterView, index_jobs
 from coil.slurm.wire import SlurmJob, SlurmNode
@@ -164,7 +164,7 @@ def workers(
     return join(pods, lambda name: known.get(name) or host(name), seen)
 
 
-def snapshot(
+def snapshot(  # noqa: PLR0913 -- every argument is one fact
     pods: Iterable[PodView],
     records: Iterable[SlurmNode] | None = (),
     *,
@@ -172,19 +172,22 @@ def snapshot(
     hosts: Iterable[NodeView] = (),
     of: NodeSet | None = None,
     fresh: bool = True,
+    absent_for: float = 3600.0,
     **members: Any,
 ) -> Snapshot:
-    """A snapshot at NOW; records of None means that Slurm is silent."""
+    """A snapshot at NOW; records of None means that Slurm is silent. What is absent has long been so."""
     seen = None if records is None else view(records, jobs)
     slurm = SILENT
     if seen is not None:
         slurm = Known(
             observed_at=seen.observed_at, fresh=fresh, node_count=len(seen.nodes), peer="Slurm 26.05"
         )
+    joined = tuple(replace(w, absent_for=absent_for) for w in workers(pods, seen, hosts))
     return Snapshot(
         nodeset=of or nodeset(),
         revision=REVISION,
-        workers=workers(pods, seen, hosts),
+        workers=joined,
+        mostly_absent=mostly_absent(joined),
         slurm=slurm,
         **members,
     )

@@ -45,7 +45,7 @@ def plan_departures(
             waiting[worker.name] = verdict.why
         retry = min(retry, _or_never(verdict.retry_after))
     for worker in lost:
-        verdict = may_delete(worker, snapshot.slurm)
+        verdict = may_delete(worker, snapshot)
         deletions.append(_deletion(worker, verdict, None))
     return Departures(
         deletions=tuple(deletions[:BURST]),
@@ -66,7 +66,7 @@ def _verdict(worker: Worker, snapshot: Snapshot, now: float) -> Verdict:
     left = seconds(worker.pod.metadata.creation_timestamp) + DAEMON_PAUSE - now
     if snapshot.nodeset.daemon and worker.finished and left > 0:
         return Verdict(allowed=False, why="pod has ended too soon after it was made", retry_after=left)
-    return may_delete(worker, snapshot.slurm)
+    return may_delete(worker, snapshot)
 
 
 def _lost(snapshot: Snapshot, condemned: Mapping[str, Cause], scaling: Scaling, now: float) -> list[Worker]:
@@ -79,7 +79,7 @@ def _lost(snapshot: Snapshot, condemned: Mapping[str, Cause], scaling: Scaling, 
         and worker.healthy
         and worker.available(delay, now)
         and worker.uid not in condemned
-        and may_delete(worker, snapshot.slurm).allowed
+        and may_delete(worker, snapshot).allowed
     ]
     return found[: disruption_budget(snapshot, scaling, condemned, now)]
 
@@ -87,9 +87,7 @@ def _lost(snapshot: Snapshot, condemned: Mapping[str, Cause], scaling: Scaling, 
 def _next_grace(snapshot: Snapshot) -> float:
     """When the first ready worker that Slurm does not list has had its time to register."""
     absent = (w for w in snapshot.workers if w.registration is Registration.ABSENT and w.healthy)
-    return min(
-        (_or_never(may_delete(worker, snapshot.slurm).retry_after) for worker in absent), default=math.inf
-    )
+    return min((_or_never(may_delete(worker, snapshot).retry_after) for worker in absent), default=math.inf)
 
 
 def _or_never(seconds: float | None) -> float:

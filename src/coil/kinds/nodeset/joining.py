@@ -1,15 +1,16 @@
 """Join pods with their Kubernetes nodes and Slurm nodes. Pure."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
 from coil.api import names
-from coil.kinds.nodeset.identity import slurm_name
+from coil.kinds.nodeset.identity import decode_comment, slurm_name
 from coil.kinds.nodeset.snapshot import Registration, Worker
 from coil.kube.views import NodeView, PodView
 from coil.slurm.view import ClusterView
+from coil.slurm.wire import SlurmNode
 
 
 def join(
@@ -24,14 +25,50 @@ def join(
     """
     pods = tuple(pods)
     users = Counter(slurm_name(pod) for pod in pods if not has_ended(pod))
-    return tuple(
+    workers = [
         _worker(pod, host_of, view, shared=_others(pod, users) > 0 or used_elsewhere(pod)) for pod in pods
-    )
+    ]
+    absent = any(worker.registration is Registration.ABSENT for worker in workers)
+    return tuple(_with_other_names(workers, view.nodes.values()) if absent and view else workers)
 
 
 def has_ended(pod: PodView) -> bool:
     """No container of the pod will ever run again, so no slurmd speaks for it."""
     return pod.status.phase in ("Failed", "Succeeded")
+
+
+def _with_other_names(workers: Iterable[Worker], records: Iterable[SlurmNode]) -> Iterator[Worker]:
+    """Note for workers that are not registered which record may be theirs under another name.
+
+    slurmd chooses the name it registers with: on a node `a.example` it may say `a`.
+    """
+    owners = {clue: record.name for record in records for clue in _clues_of_record(record)}
+    for worker in workers:
+        if worker.registration is not Registration.ABSENT:
+            yield worker
+            continue
+        found = (owners[clue] for clue in _clues_of_pod(worker) if clue in owners)
+        yield msgspec.structs.replace(worker, registered_as=next(found, ""))
+
+
+def _clues_of_record(record: SlurmNode) -> Iterator[tuple[str, ...]]:
+    if record.address:
+        yield "address", record.address
+    for name in {record.name, record.hostname} - {""}:
+        yield "name", _first_label(name)
+    info = decode_comment(record.comment)
+    if info is not None and info.pod_name:
+        yield "pod", info.namespace, info.pod_name
+
+
+def _clues_of_pod(worker: Worker) -> Iterator[tuple[str, ...]]:
+    yield "address", worker.pod.status.pod_ip
+    yield "name", _first_label(worker.slurm_name)
+    yield "pod", *worker.pod.metadata.key
+
+
+def _first_label(name: str) -> str:
+    return name.partition(".")[0].casefold()
 
 
 def _others(pod: PodView, users: Counter[str]) -> int:

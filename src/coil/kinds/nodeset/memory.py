@@ -7,6 +7,9 @@ writes would choose other victims or create pods twice, so it only reports (spec
 import time
 from collections.abc import Callable, Iterable
 
+import msgspec
+
+from coil.kinds.nodeset.snapshot import Known, Registration, Slurm, Worker
 from coil.kube.expectations import EXPIRY, Expectations
 from coil.kube.views import PodView
 from coil.support.objects import ObjectKey
@@ -18,6 +21,7 @@ class Memory:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self.expectations = Expectations(clock)
+        self._absent: dict[ObjectKey, dict[tuple[str, bool], float]] = {}
         self._outdated: dict[ObjectKey, dict[str, tuple[set[str], float]]] = {}
 
     def settled(self, owner: ObjectKey, pods: Iterable[PodView]) -> bool:
@@ -31,10 +35,25 @@ class Memory:
         versions, _ = self._outdated.setdefault(owner, {}).get(uid, (set[str](), 0.0))
         self._outdated[owner][uid] = ((versions | {before}) - {after}, self._clock())
 
+    def with_absences(self, owner: ObjectKey, workers: Iterable[Worker], slurm: Slurm) -> tuple[Worker, ...]:
+        """Say for how long each worker has been missing in Slurm; any doubt begins the count anew.
+
+        Turning ready does too: slurmd registers about then, whatever the clocks of the nodes say.
+        """
+        workers, now, before = tuple(workers), self._clock(), self._absent.get(owner, {})
+        certain = isinstance(slurm, Known) and not slurm.doubt
+        missing = [w for w in workers if certain and w.registration is Registration.ABSENT]
+        since = {(w.uid, w.healthy): before.get((w.uid, w.healthy), now) for w in missing}
+        self._absent[owner] = since
+        return tuple(
+            msgspec.structs.replace(w, absent_for=now - since.get((w.uid, w.healthy), now)) for w in workers
+        )
+
     def forget(self, owner: ObjectKey) -> None:
         """The NodeSet is gone."""
         self.expectations.forget(owner)
         self._outdated.pop(owner, None)
+        self._absent.pop(owner, None)
 
     def _shows_outdated(self, owner: ObjectKey, pods: Iterable[PodView]) -> bool:
         outdated = self._outdated.get(owner)

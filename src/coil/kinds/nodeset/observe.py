@@ -19,7 +19,7 @@ from coil.kinds.nodeset.identity import slurm_name
 from coil.kinds.nodeset.joining import has_ended, join
 from coil.kinds.nodeset.memory import Memory
 from coil.kinds.nodeset.prune import ghosts
-from coil.kinds.nodeset.snapshot import Fault, Known, Slurm, Snapshot, Unknown
+from coil.kinds.nodeset.snapshot import Fault, Known, Slurm, Snapshot, Unknown, Worker, mostly_absent
 from coil.kinds.references import missing_controller
 from coil.kinds.resources import CONTROLLERS, NODESETS
 from coil.kinds.runtime import Runtime
@@ -104,15 +104,13 @@ class Observer:
         cluster = self.cluster(nodeset)
         revision, made, fault = self._build(nodeset)
         view, slurm = _slurm(cluster, answer)
+        joined = self._join(nodeset, claims.pods, view)
+        workers = self._memory.with_absences(nodeset.metadata.key, joined, slurm)
         snapshot = Snapshot(
             nodeset=nodeset,
             revision=revision,
-            workers=join(
-                claims.pods,
-                lambda node: self.nodes.get("", node),
-                view,
-                lambda pod: self._used_elsewhere(nodeset, pod),
-            ),
+            workers=workers,
+            mostly_absent=mostly_absent(workers),
             slurm=slurm,
             settled=self._memory.settled(nodeset.metadata.key, claims.pods),
             fault=fault,
@@ -138,6 +136,13 @@ class Observer:
         """The NodeSet is gone."""
         self._memory.forget(key)
         self._templates.pop(str(key), None)
+
+    def _join(
+        self, nodeset: NodeSet, pods: Iterable[PodView], view: ClusterView | None
+    ) -> tuple[Worker, ...]:
+        return join(
+            pods, lambda node: self.nodes.get("", node), view, lambda pod: self._used_elsewhere(nodeset, pod)
+        )
 
     def _used_elsewhere(self, nodeset: NodeSet, pod: PodView) -> bool:
         """A pod of another NodeSet of the cluster has this Slurm name."""

@@ -5,7 +5,7 @@ worker is registered, absent or unknown. No rule can mistake silence for an answ
 """
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -75,6 +75,10 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     deadline: int | None = None
     """When the last running job must have ended, UNIX seconds; None without any."""
     host: NodeView | None = None
+    registered_as: str = ""
+    """Another record that may be this pod's; looked for when its own name is not registered."""
+    absent_for: float = 0.0
+    """Seconds for which Slurm has listed other nodes but not this one, in all passes of this process."""
     shared: bool = False
     """Another pod that has not ended has this Slurm name too: the record may be that one's."""
 
@@ -145,6 +149,12 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         return next((status for status in statuses if status.name == keys.SLURMD), None)
 
 
+def mostly_absent(workers: Iterable[Worker]) -> bool:
+    """Slurm lists less than half of the ready workers: it may have lost its state."""
+    ready = [worker for worker in workers if worker.healthy]
+    return 2 * sum(worker.registration is Registration.ABSENT for worker in ready) > len(ready)
+
+
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a plan may look at."""
 
@@ -153,6 +163,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Hash of the revision that pods should have."""
     workers: tuple[Worker, ...] = ()
     slurm: Slurm
+    mostly_absent: bool = False
+    """See `mostly_absent`."""
     settled: bool = True
     """The caches have seen the creations and deletions of earlier passes."""
     fault: Fault | None = None

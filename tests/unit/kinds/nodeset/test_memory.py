@@ -1,10 +1,16 @@
-"""What a process did and its caches may not show yet (spec: nodeset 8.3)."""
+"""What a process did and its caches may not show yet (spec: nodeset 8.3); how long a node is missing."""
 
+import pytest
+
+from coil.kinds.nodeset.joining import join
 from coil.kinds.nodeset.memory import Memory
+from coil.kinds.nodeset.snapshot import Known, Slurm
 from coil.kube.expectations import EXPIRY
 from coil.support.objects import ObjectKey
-from tests.support.workers import pod
+from tests.support.workers import NOW, SILENT, host, pod, record, view
 
+ANSWER = Known(observed_at=NOW, fresh=True, node_count=1)
+DOUBTFUL = Known(observed_at=NOW, fresh=True, node_count=1, doubt="a node could not be read")
 KEY = ObjectKey("slurm", "gpu")
 
 
@@ -58,3 +64,50 @@ def test_expectations_hold_back_too() -> None:
     assert not memory.settled(KEY, [])
     memory.forget(KEY)
     assert memory.settled(KEY, [])
+
+
+def absent_for(
+    memory: Memory, slurm: Slurm = ANSWER, registered: str = "other", *, ready: bool = True
+) -> float:
+    seen = join([pod(0, ready=ready)], host, view([record(registered)]))
+    (worker,) = memory.with_absences(KEY, seen, slurm)
+    return worker.absent_for
+
+
+def test_absence_counts_from_the_first_answer_without_the_node() -> None:
+    clock = Clock()
+    memory = Memory(clock)
+    assert absent_for(memory) == 0.0
+    clock.now = 40.0
+    assert absent_for(memory) == 40.0
+
+
+@pytest.mark.parametrize("between", [SILENT, DOUBTFUL])
+def test_silence_and_doubts_begin_the_count_anew(between: Slurm) -> None:
+    clock = Clock()
+    memory = Memory(clock)
+    absent_for(memory)
+    clock.now = 40.0
+    assert absent_for(memory, between) == 0.0
+    clock.now = 50.0
+    assert absent_for(memory) == 0.0
+
+
+def test_presence_and_readiness_begin_the_count_anew() -> None:
+    clock = Clock()
+    memory = Memory(clock)
+    absent_for(memory, ready=False)
+    clock.now = 40.0
+    assert absent_for(memory, ready=False) == 40.0
+    assert absent_for(memory) == 0.0
+    clock.now = 80.0
+    assert absent_for(memory) == 40.0
+    absent_for(memory, registered="gpu-0")
+    assert absent_for(memory) == 0.0
+
+
+def test_a_new_process_believes_no_absence() -> None:
+    clock = Clock()
+    absent_for(Memory(clock))
+    clock.now = 600.0
+    assert absent_for(Memory(clock)) == 0.0
