@@ -8,7 +8,7 @@ import pytest
 from coil.slurm import http1
 from coil.slurm.client import SlurmClient
 from coil.slurm.dialogue import DATA_PARSERS
-from coil.slurm.errors import NotFound, NotServed, Rejected, SomeRefused, Unauthorized
+from coil.slurm.errors import BadReply, NotFound, NotServed, Rejected, SomeRefused, Unauthorized
 from coil.slurm.tokens import TokenSource, mint
 from coil.slurm.wire import NodesReply, NotModified, ReservationUpdate, SlurmNode, number
 from coil.support.hostlist import compress, expand
@@ -47,6 +47,22 @@ async def test_the_newest_common_version_is_used(cluster: SlurmCluster) -> None:
     assert [ping.responding for ping in await client.ping()] == [True]
     assert client.data_parser == "v0.0.45"
     assert client.release.startswith("26.05")
+
+
+async def test_only_the_cluster_of_that_name_is_believed(cluster: SlurmCluster) -> None:
+    """What slurmrestd calls its cluster is told in every version we know."""
+    client = SlurmClient(cluster.base_url, TokenSource(cluster.jwt_key), cluster="Contract")
+    other = SlurmClient(cluster.base_url, TokenSource(cluster.jwt_key), cluster="larch")
+    assert await nodes_of(client) == {}
+    for call in (other.nodes(), other.jobs(), other.ping(), other.drain(["n1"], OURS)):
+        with pytest.raises(BadReply, match="answer of Slurm cluster contract, expected larch"):
+            await call
+    assert cluster.rest
+    cluster.rest.stop()
+    cluster.start_rest("-d", "v0.0.42")
+    assert await nodes_of(client) == {}
+    with pytest.raises(BadReply, match="cluster contract"):
+        await other.nodes()
 
 
 async def test_another_version_is_chosen_when_the_server_is_replaced(cluster: SlurmCluster) -> None:

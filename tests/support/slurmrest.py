@@ -19,10 +19,13 @@ def openapi(*versions: str) -> bytes:
 
 def reply(content: dict[str, Any] | None = None, *, version: str = "v0.0.45", **others: Any) -> bytes:
     """A body as slurmrestd writes it, with the content and no error unless given."""
-    meta = {
+    cluster = others.pop("cluster", "c")
+    meta: dict[str, Any] = {
         "plugin": {"data_parser": f"data_parser/{version}"},
-        "slurm": {"release": others.pop("release", "26.05.5"), "cluster": "c"},
+        "slurm": {"release": others.pop("release", "26.05.5"), "cluster": cluster},
     }
+    if cluster is None:
+        del meta["slurm"]["cluster"]
     return json.dumps({"meta": meta, "errors": [], "warnings": [], **(content or {}), **others}).encode()
 
 
@@ -44,6 +47,7 @@ class ScriptedWire:
     def __init__(self, *versions: str) -> None:
         self.versions = versions or SERVED
         self.release = "26.05.5"
+        self.cluster = "c"
         self.requests: list[tuple[str, str, Any]] = []
         self.rules: list[tuple[str, Callable[[str, Any], Answer]]] = []
 
@@ -74,4 +78,5 @@ class ScriptedWire:
             return Answer(200, openapi(*self.versions))
         if target.split("/")[2] not in self.versions:
             return Answer(404, b"Unable to find requested URL endpoint.")
-        return Answer(200, reply(version=target.split("/")[2], release=self.release))
+        version = target.split("/")[2]
+        return Answer(200, reply(version=version, release=self.release, cluster=self.cluster))

@@ -48,17 +48,31 @@ _JOB = msgspec.json.Decoder(SlurmJob)
 class SlurmClient:
     """Calls one slurmrestd. `token_source` gives the token for each request.
 
+    Answers of a cluster with another name than `cluster` are errors (`BadReply`); "" takes any, and doubts
+    the lists of another than the first.
+
     All methods raise a `SlurmError` kind; see `coil.slurm.errors` for what each means.
     """
 
-    def __init__(self, base_url: str, token_source: Callable[[], str], wire: Wire = http1.exchange) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        token_source: Callable[[], str],
+        wire: Wire = http1.exchange,
+        cluster: str = "",
+    ) -> None:
         self._transport = Transport(base_url, token_source, wire)
-        self._dialogue = Dialogue(self._transport)
+        self._dialogue = Dialogue(self._transport, cluster)
 
     @property
     def base_url(self) -> str:
         """Where slurmrestd is."""
         return self._transport.base_url
+
+    @property
+    def cluster(self) -> str:
+        """Name of the Slurm cluster that has to answer, "" when any may."""
+        return self._dialogue.cluster
 
     @property
     def data_parser(self) -> str:
@@ -70,10 +84,14 @@ class SlurmClient:
         """Slurm release of slurmrestd, or "" before the first answer."""
         return self._dialogue.release
 
-    def retarget(self, base_url: str) -> None:
-        """Send the next calls to another address; what is known about the cluster stays."""
-        if self._transport.retarget(base_url):
-            self._dialogue.forget()
+    def retarget(self, base_url: str, cluster: str = "") -> bool:
+        """Send the next calls to another address, or expect another name; False when nothing is new."""
+        renamed = cluster != self._dialogue.cluster
+        if not self._transport.retarget(base_url) and not renamed:
+            return False
+        self._dialogue.cluster = cluster
+        self._dialogue.forget()
+        return True
 
     async def ping(self) -> list[ControllerPing]:
         """Ask which slurmctld answers and leads, in the order of the SlurmctldHost lines.
@@ -95,7 +113,11 @@ class SlurmClient:
         if isinstance(envelope, NotModified):
             return envelope
         nodes, doubts = await decode_items(envelope.nodes, _NODE)
-        return NodesReply(nodes=nodes, last_update=_read_at("nodes/", envelope.last_update), doubts=doubts)
+        return NodesReply(
+            nodes=nodes,
+            last_update=_read_at("nodes/", envelope.last_update),
+            doubts=(*doubts, *self._dialogue.stranger(envelope.meta.slurm.cluster)),
+        )
 
     async def jobs(self, update_time: int | None = None) -> JobsReply | NotModified:
         """Read the job table, or learn that nothing changed; `update_time` as in `nodes`."""
@@ -107,7 +129,11 @@ class SlurmClient:
             # taking that list for the truth would make every busy node look free.
             return NotModified()
         jobs, doubts = await decode_items(envelope.jobs, _JOB)
-        return JobsReply(jobs=jobs, last_update=_read_at("jobs/", envelope.last_update), doubts=doubts)
+        return JobsReply(
+            jobs=jobs,
+            last_update=_read_at("jobs/", envelope.last_update),
+            doubts=(*doubts, *self._dialogue.stranger(envelope.meta.slurm.cluster)),
+        )
 
     async def reservations(self) -> list[Reservation]:
         """Read all reservations."""

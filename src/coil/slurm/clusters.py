@@ -36,15 +36,19 @@ class Clusters:
         """The cluster of a Controller; None when no client is registered for it."""
         return self._clusters.get(key)
 
-    def put(self, key: ObjectKey, base_url: str, jwt_key: bytes) -> Cluster:
-        """Register a cluster, or give a registered one a new address or key without losing its view."""
+    def put(self, key: ObjectKey, base_url: str, jwt_key: bytes, name: str = "") -> Cluster:
+        """Register a cluster, or give a registered one a new address or key without losing its view.
+
+        `name` is the ClusterName that its answers must bear, "" when it is not known.
+        """
         cluster = self._clusters.get(key)
         if cluster is None:
-            cluster = self._clusters[key] = self._new(key, base_url, jwt_key)
+            cluster = self._clusters[key] = self._new(key, base_url, jwt_key, name)
             self._polls[key] = self._tasks.spawn(f"poll {key}", cluster.poller.run())
         else:
             cluster.tokens.rotate(jwt_key)
-            cluster.client.retarget(base_url)
+            if cluster.client.retarget(base_url, name):
+                cluster.poller.moved()
         return cluster
 
     def remove(self, key: ObjectKey) -> None:
@@ -60,9 +64,9 @@ class Clusters:
         """Call back after a cluster's first read, and when reads begin to fail or succeed again."""
         self._on_health.append(callback)
 
-    def _new(self, key: ObjectKey, base_url: str, jwt_key: bytes) -> Cluster:
+    def _new(self, key: ObjectKey, base_url: str, jwt_key: bytes, name: str) -> Cluster:
         tokens = TokenSource(jwt_key)
-        client = SlurmClient(base_url, tokens)
+        client = SlurmClient(base_url, tokens, cluster=name)
         poller = ClusterPoller(client, name=str(key))
         poller.on_change(lambda names: self._changed(key, names))
         poller.on_health(lambda health: self._turned(key, health))

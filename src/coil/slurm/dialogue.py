@@ -14,6 +14,7 @@ DATA_PARSERS = ("v0.0.45", "v0.0.44", "v0.0.43", "v0.0.42")
 """Versions coil knows, newest first."""
 
 _NEGOTIATION_DEADLINE_S = 30.0
+_PING = Exchange(method="GET", path="ping/", deadline_s=15.0)
 
 E = TypeVar("E", bound=Envelope)
 
@@ -24,29 +25,42 @@ class Dialogue:
     The choice is kept until the server stops serving it or another release answers.
     """
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, cluster: str = "") -> None:
         self.data_parser = ""
         self.release = ""
+        self.cluster = cluster
+        """Name of the cluster that has to answer, "" while it is not known; Slurm writes it in lower case."""
+        self.met = ""
+        """Name of the first cluster that answered."""
+        self._recognised = False
         self._transport = transport
         self._negotiating = asyncio.Lock()
 
     def forget(self) -> None:
-        """Negotiate again before the next request."""
+        """Negotiate again before the next request; who answers is not known."""
         self.data_parser = ""
+        self._recognised = False
 
     async def ask(self, exchange: Exchange, kind: type[E]) -> E | NotModified:
         """Send a request, its path without the version, and return the whole answer."""
+        await self._recognise(exchange)
         parser = await self._negotiated()
         try:
             reply = await self._transport.send(_versioned(exchange, parser))
         except NotServed:
             # The server was replaced by one without this version; a path it does not know had no effect.
             self.forget()
+            await self._recognise(exchange)
             parser = await self._negotiated()
             reply = await self._transport.send(_versioned(exchange, parser))
         if isinstance(reply, NotModified):
             return reply
         return self._checked(str(_versioned(exchange, parser)), _decoded(exchange, reply, kind), parser)
+
+    async def _recognise(self, exchange: Exchange) -> None:
+        """Learn who answers before anything is changed there."""
+        if exchange.method != "GET" and self.cluster and not self._recognised:
+            await self.ask(_PING, Envelope)
 
     async def _negotiated(self) -> str:
         """Choose a version; many callers share one question."""
@@ -73,6 +87,7 @@ class Dialogue:
         return {parts[2] for parts in paths if parts[1:2] == ["slurm"] and parts[3:4] == ["nodes"]}
 
     def _checked(self, call: str, envelope: E, parser: str) -> E:
+        self._check_cluster(call, envelope.meta.slurm.cluster)
         answered = envelope.meta.plugin.data_parser.removeprefix("data_parser/")
         if answered != parser:
             raise BadReply(call, f"answer in API version {answered or '(none)'}, asked in {parser}")
@@ -82,6 +97,28 @@ class Dialogue:
                 raise Rejected(call, f"{parser} has no such member: {warned.description}")
         self._notice_release(envelope.meta.slurm.release)
         return envelope
+
+    def _check_cluster(self, call: str, name: str) -> None:
+        """Believe no other cluster than ours; an answer without a name, as of old versions, says nothing."""
+        if name and self.cluster and name.casefold() != self.cluster.casefold():
+            raise BadReply(
+                call,
+                f"answer of Slurm cluster {name}, expected {self.cluster}:"
+                " the Service of the RestApi leads to a slurmrestd of another cluster",
+            )
+        self.met = self.met or name
+        self._recognised = True
+
+    def stranger(self, name: str) -> tuple[str, ...]:
+        """The doubt about what is read when another cluster answers than at first."""
+        if not name or self.cluster or name == self.met:
+            return ()
+        return (
+            (
+                f"Slurm cluster {name} answers, {self.met} did before;"
+                " if it was renamed, restart the operator, or set clusterName of the Controller"
+            ),
+        )
 
     def _notice_release(self, release: str) -> None:
         """Negotiate again when another release answers: it may serve a newer version."""

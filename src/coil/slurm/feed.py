@@ -63,13 +63,15 @@ class Feed(Generic[R]):
         began, began_at = self._monotonic(), time.time()
         if began - self._whole_at >= RESYNC_S:
             self._update_time = None
-        asked = self._update_time
+        # Whoever answers after a failure may be another host with another clock.
+        asked, self._update_time = self._update_time, None
         reply = await self._read(asked)
         took = self._monotonic() - began
         self.due_at = began + took + max(self._interval_s, took * (1 / DUTY - 1))
         if isinstance(reply, NotModified):
             if asked is None:
                 raise BadReply("conditional read", "answered 304 to a read without update_time")
+            self._update_time = asked
         else:
             # A reply with doubts is read again in full until it is whole.
             self._update_time = None if reply.doubts else reply.last_update
@@ -78,5 +80,5 @@ class Feed(Generic[R]):
         return None if isinstance(reply, NotModified) else reply
 
     def forget(self) -> None:
-        """Read everything the next time, because what the last read brought was lost."""
+        """Read everything the next time: "not modified since" would prove nothing, or comes too late."""
         self._update_time = None

@@ -3,6 +3,9 @@
 The loop: read nodes and jobs when they are due or somebody waits, publish the view, tell who changed, sleep.
 A failed read changes nothing but the health: the last good view stays and gets older, and the next try
 comes within `BACKOFF.cap` seconds (invariants I2, I6).
+
+Only the loop's own reads ask for "what changed since": a slurmctld that took over with its clock behind
+says "nothing" to that for what it changed a moment ago. Whoever waits is about to act and gets whole lists.
 """
 
 import asyncio
@@ -77,6 +80,7 @@ class ClusterPoller:
         self._cycle = asyncio.Condition()
         self._started = 0
         self._finished = 0
+        self._moves = 0
         self._on_change: list[Callable[[frozenset[str]], None]] = []
         self._on_health: list[Callable[[Health], None]] = []
 
@@ -99,8 +103,13 @@ class ClusterPoller:
             return None
         return self._now() - min(self._nodes_feed.read_on, self._jobs_feed.read_on)
 
+    def moved(self) -> None:
+        """The reader asks another server from now on: nothing that the former said counts as "since"."""
+        self._moves += 1
+        self._forget()
+
     async def refresh(self, deadline_s: float = REFRESH_DEADLINE_S) -> ClusterView:
-        """Return a view whose reads began after this call; all waiters share one cycle.
+        """Return a view whose reads began after this call and were whole; all waiters share one cycle.
 
         Raises:
             SlurmError: the cycle failed, or did not come to an end within the deadline.
@@ -143,6 +152,8 @@ class ClusterPoller:
             pass
 
     async def _try_cycle(self, *, forced: bool) -> None:
+        if forced:
+            self._forget()
         try:
             await self._read(everything=forced or self._failures > 0 or self.view is None)
         except SlurmError as error:
@@ -150,13 +161,12 @@ class ClusterPoller:
         except Exception as error:
             # A fault of ours in one cluster must not end the polling of the others.
             log.exception("Poll failed by a fault of the program", cluster=self._name)
-            self._nodes_feed.forget()
-            self._jobs_feed.forget()
             self._failed(BadReply(f"cluster {self._name}", repr(error)))
         else:
             self._publish()
 
     async def _read(self, *, everything: bool) -> None:
+        moves = self._moves
         if everything or self._nodes_feed.due_at <= self._now():
             nodes = await self._nodes_feed.read()
             if nodes is not None:
@@ -166,6 +176,12 @@ class ClusterPoller:
             jobs = await self._jobs_feed.read()
             if jobs is not None:
                 self._jobs = index_jobs(jobs.jobs, jobs.doubts)
+        if moves != self._moves:
+            raise Unreachable(f"cluster {self._name}", "the address changed while the tables were read")
+
+    def _forget(self) -> None:
+        self._nodes_feed.forget()
+        self._jobs_feed.forget()
 
     def _publish(self) -> None:
         assert self._nodes is not None and self._jobs is not None  # noqa: S101, PT018 -- the first cycle reads both
@@ -188,6 +204,7 @@ class ClusterPoller:
     def _failed(self, error: SlurmError) -> None:
         metrics.polls.labels("error").inc()
         self._failures += 1
+        self._forget()
         self._set_health(error)
 
     def _set_health(self, error: SlurmError | None) -> None:

@@ -276,6 +276,75 @@ async def test_a_member_that_was_ignored_is_a_refusal() -> None:
         await client_of(wire).update_nodes(["n1"], topology="t")
 
 
+async def test_the_answer_of_another_cluster_is_no_answer() -> None:
+    """Invariant I2: a Service that leads to somebody else's slurmrestd answers with 200, too."""
+    wire = ScriptedWire()
+    client = SlurmClient("http://rest", lambda: "t", wire, cluster="c")
+    for part, content in (
+        ("nodes/", table("nodes", NODE, cluster="d")),
+        ("jobs/", table("jobs", cluster="d")),
+    ):
+        wire.on(part, 200, content)
+    wire.on("ping/", 200, reply({"pings": []}, cluster="d"))
+    wire.on("reservations/", 200, reply({"reservations": []}, cluster="d"))
+    for call in (client.nodes, client.jobs, client.ping, client.reservations):
+        with pytest.raises(BadReply, match="answer of Slurm cluster d, expected c"):
+            await call()
+
+
+@pytest.mark.parametrize("answers", ["c", "C", "", None])
+async def test_a_name_in_other_letters_or_none_is_ours(answers: str | None) -> None:
+    """Slurm writes the name in lower case; v0.0.42 may tell none."""
+    wire = ScriptedWire()
+    wire.on("nodes/", 200, table("nodes", NODE, cluster=answers))
+    for expected in ("C", ""):
+        found = await SlurmClient("http://rest", lambda: "t", wire, cluster=expected).nodes()
+        assert isinstance(found, NodesReply)
+        assert found.doubts == ()
+
+
+async def test_without_a_name_to_expect_a_change_of_it_is_a_doubt() -> None:
+    wire = ScriptedWire()
+    client = client_of(wire)
+    seen: list[tuple[str, ...]] = []
+    for answers in ("c", "d", "", "c"):
+        wire.on("nodes/", 200, table("nodes", NODE, cluster=answers))
+        wire.on("jobs/", 200, table("jobs", cluster=answers))
+        for found in (await client.nodes(), await client.jobs()):
+            assert isinstance(found, NodesReply | JobsReply)
+            seen.append(found.doubts)
+    assert [bool(doubts) for doubts in seen] == [False, False, True, True, False, False, False, False]
+    assert seen[2][0].startswith("Slurm cluster d answers, c did before")
+
+
+async def test_nothing_is_changed_at_an_address_before_it_is_known_who_answers_there() -> None:
+    wire = ScriptedWire()
+    client = SlurmClient("http://old", lambda: "t", wire, cluster="c")
+    await client.drain(["n1"], "why")
+    await client.undrain(["n1"])
+    assert [line.split("/", 3)[3] for line in wire.lines] == ["ping/", "node/n1", "node/n1"]
+    wire.cluster = "d"
+    assert client.retarget("http://new", "c")
+    for write in (client.drain(["n1"], "why"), client.delete_node("n1"), client.delete_reservation("r")):
+        with pytest.raises(BadReply, match="cluster d"):
+            await write
+    assert [line.split("/", 3)[3] for line in wire.lines[3:]] == ["ping/"] * 3
+
+
+async def test_a_name_to_expect_may_come_later() -> None:
+    wire = ScriptedWire()
+    client = client_of(wire)
+    await client.reconfigure()
+    assert client.retarget("http://rest.ns:6820", "d")
+    assert not client.retarget("http://rest.ns:6820", "d")
+    with pytest.raises(BadReply, match="expected d"):
+        await client.reconfigure()
+    wire.on("nodes/", 200, table("nodes", NODE, cluster="d"))
+    found = await client.nodes()
+    assert isinstance(found, NodesReply)
+    assert found.doubts == ()
+
+
 async def test_a_new_address_is_used_at_once_and_negotiated() -> None:
     hosts: list[tuple[str, int]] = []
     wire = ScriptedWire()

@@ -25,6 +25,18 @@ async def test_a_new_address_or_key_keeps_the_client_and_its_view() -> None:
         assert first.tokens() != token
 
 
+@pytest.mark.parametrize(
+    ("url", "name", "moves"),
+    [("http://old:6820", "c", 0), ("http://new:6820", "c", 1), ("http://old:6820", "d", 1)],
+)
+async def test_only_another_address_or_name_is_another_server(url: str, name: str, moves: int) -> None:
+    async with Tasks() as tasks:
+        clusters = Clusters(tasks)
+        poller = clusters.put(KEY, "http://old:6820", b"k" * 32, "c").poller
+        cluster = clusters.put(KEY, url, b"n" * 32, name)
+        assert (poller._moves, cluster.client.cluster) == (moves, name)
+
+
 async def test_a_removed_cluster_is_no_longer_polled() -> None:
     async with Tasks() as tasks:
         clusters = Clusters(tasks)

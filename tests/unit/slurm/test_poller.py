@@ -32,6 +32,8 @@ class Reader:
         self.jobs_take = 0.0
         self.asked: list[tuple[float, int | None]] = []
         self.jobs_asked: list[float] = []
+        self.jobs_since: list[int | None] = []
+        self.clock_behind = False
 
     def change(self, *nodes: SlurmNode) -> None:
         self.nodes_now = list(nodes)
@@ -40,16 +42,18 @@ class Reader:
     async def nodes(self, update_time: int | None = None) -> NodesReply | NotModified:
         self.asked.append((now(), update_time))
         await self._answer(self.takes)
-        if update_time == self.version:
+        if update_time is not None and (self.clock_behind or update_time == self.version):
             return NotModified()
         return NodesReply(nodes=tuple(self.nodes_now), last_update=self.version, doubts=self.doubts)
 
     async def jobs(self, update_time: int | None = None) -> JobsReply | NotModified:
-        del update_time
         self.jobs_asked.append(now())
+        self.jobs_since.append(update_time)
         await self._answer(self.jobs_take)
         if self.jobs_error is not None:
             raise self.jobs_error
+        if update_time is not None and self.clock_behind:
+            return NotModified()
         return JobsReply(jobs=tuple(self.jobs_now), last_update=1)
 
     async def _answer(self, after: float) -> None:
@@ -144,6 +148,66 @@ async def test_a_refresh_reads_nodes_and_jobs() -> None:
         before = len(reader.jobs_asked)
         await poller.refresh()
         assert len(reader.jobs_asked) == before + 1
+
+
+async def test_a_refresh_sees_what_a_server_with_its_clock_behind_changed() -> None:
+    """After a failover nobody noticed: the change bears an earlier time than the lists that were read."""
+    reader = Reader()
+    async with running(reader) as poller:
+        await poller.refresh()
+        reader.clock_behind = True
+        reader.change(node("n1", "ALLOCATED"))
+        reader.jobs_now = [SlurmJob(job_id=1, state=frozenset({"RUNNING"}), nodes="n2")]
+        view = await poller.refresh()
+        assert (view.nodes["n1"].busy, view.deadline("n2")) == (True, 0)
+        assert (reader.asked[-1][1], reader.jobs_since[-1]) == (None, None)
+
+
+@pytest.mark.parametrize("failing", ["error", "jobs_error"])
+async def test_after_a_failure_of_either_table_both_are_read_whole(failing: str) -> None:
+    """Who answers then may be another slurmctld."""
+    reader = Reader()
+    async with running(reader) as poller:
+        await asyncio.sleep(1.5)
+        assert (reader.asked[-1][1], reader.jobs_since[-1]) == (1, 1)
+        setattr(reader, failing, DOWN)
+        await asyncio.sleep(10)
+        reader.change(node("n1", "ALLOCATED"))
+        setattr(reader, failing, None)
+        reader.clock_behind = True
+        asked, jobs_asked = len(reader.asked), len(reader.jobs_asked)
+        await asyncio.sleep(BACKOFF.cap + 0.1)
+        assert (reader.asked[asked][1], reader.jobs_since[jobs_asked]) == (None, None)
+        assert poller.view
+        assert poller.view.nodes["n1"].busy
+
+
+async def test_another_server_is_not_asked_what_changed_since_the_former_one_said() -> None:
+    reader = Reader()
+    async with running(reader) as poller:
+        await asyncio.sleep(2.5)
+        poller.moved()
+        await asyncio.sleep(1)
+        assert [since for _, since in reader.asked] == [None, 1, 1, None]
+        assert reader.jobs_since == [None, 1, 1, None]
+
+
+async def test_a_view_is_never_of_two_servers() -> None:
+    """The address changes between the tables, or while one of them is under way."""
+    for after in (0.5, 1.5):
+        reader = Reader()
+        reader.takes = reader.jobs_take = 1
+        async with running(reader) as poller:
+            good = await poller.refresh()
+            waiter = asyncio.create_task(poller.refresh())
+            await asyncio.sleep(after)
+            poller.moved()
+            with pytest.raises(Unreachable, match="address changed"):
+                await waiter
+            assert poller.view is good
+            await asyncio.sleep(BACKOFF.nominal(1) + 2.1)
+            assert poller.health.ok
+            assert (reader.asked[-1][1], reader.jobs_since[-1]) == (None, None)
 
 
 async def test_a_storm_of_refreshes_is_spaced() -> None:

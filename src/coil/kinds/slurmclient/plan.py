@@ -18,10 +18,14 @@ class MissingKeyError(Exception):
 
 
 class Access(msgspec.Struct, frozen=True, gc=False):
-    """What is needed to speak with a cluster: where, and with which key tokens are signed."""
+    """What is needed to speak with a cluster: where, with which key tokens are signed, and who must answer.
+
+    `cluster_name` is the Slurm ClusterName, "" when it is not known.
+    """
 
     base_url: str
     key: bytes
+    cluster_name: str = ""
 
 
 def serving(controller: Controller, restapis: Iterable[RestApi]) -> RestApi | None:
@@ -55,7 +59,19 @@ def access(
     restapi = serving(controller, restapis)
     if restapi is None or controller.metadata.deletion_timestamp is not None:
         return None
-    return Access(_base_url(restapi, environment), _key(controller, secret))
+    return Access(_base_url(restapi, environment), _key(controller, secret), expected_name(controller))
+
+
+def expected_name(controller: Controller) -> str:
+    """The ClusterName with which answers come; "" when the objects do not tell it.
+
+    Nobody told us that of an external cluster without `clusterName`. `extraConf` may set another, here or in
+    a file it includes: Slurm takes the last one.
+    """
+    if controller.spec.external:
+        return controller.spec.cluster_name
+    extra = controller.spec.extra_conf.casefold()
+    return "" if "clustername" in extra or "include" in extra else controller.cluster_name
 
 
 def _age(restapi: RestApi) -> tuple[str, str]:

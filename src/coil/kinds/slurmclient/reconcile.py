@@ -64,7 +64,7 @@ class Reconciler:
         if self._clusters.get(key) is None:
             log.info("client registered", url=wanted.base_url)
         # In an empty context: the poller outlives this pass and must not log in its name.
-        Context().run(self._clusters.put, key, wanted.base_url, wanted.key)
+        Context().run(self._clusters.put, key, wanted.base_url, wanted.key, wanted.cluster_name)
         return DONE
 
     def _drop(self, key: ObjectKey, why: str) -> None:

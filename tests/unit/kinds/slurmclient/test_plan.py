@@ -1,13 +1,15 @@
 """Claims about the choice of the REST server (spec: control-plane 10, field case CTL-11)."""
 
 import itertools
+from typing import Any
 
+import msgspec
 import pytest
 
 from coil.api.controller import Controller, ControllerSpec
 from coil.api.meta import LocalObjectReference, ObjectMeta, SecretKeySelector
 from coil.api.restapi import RestApi, RestApiSpec
-from coil.kinds.slurmclient.plan import Access, MissingKeyError, access, serving
+from coil.kinds.slurmclient.plan import Access, MissingKeyError, access, expected_name, serving
 
 DEMO = Controller(
     metadata=ObjectMeta(name="demo", namespace="ns"),
@@ -37,12 +39,28 @@ def test_restapis_of_other_clusters_and_namespaces_do_not_serve() -> None:
 
 def test_access_is_the_service_and_the_key() -> None:
     found = access(DEMO, [restapi("api")], {"jwt.key": b"secret"}, {})
-    assert found == Access("http://api-restapi.ns:6820", b"secret")
+    assert found == Access("http://api-restapi.ns:6820", b"secret", "ns_demo")
 
 
 def test_a_developer_may_forward_a_port() -> None:
     found = access(DEMO, [restapi("api")], {"jwt.key": b"secret"}, {"DEBUG": "1"})
-    assert found == Access("http://localhost:6820", b"secret")
+    assert found == Access("http://localhost:6820", b"secret", "ns_demo")
+
+
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [
+        ({}, "ns_demo"),
+        ({"cluster_name": "Larch"}, "Larch"),
+        ({"extra_conf": "MaxJobCount=7"}, "ns_demo"),
+        ({"extra_conf": "SlurmdDebug=info CLUSTERNAME = other"}, ""),
+        ({"extra_conf": "Include /etc/slurm/more.conf"}, ""),
+        ({"external": True}, ""),
+        ({"external": True, "cluster_name": "site"}, "site"),
+    ],
+)
+def test_who_must_answer_is_what_the_objects_tell(spec: dict[str, Any], name: str) -> None:
+    assert expected_name(msgspec.structs.replace(DEMO, spec=ControllerSpec(**spec))) == name
 
 
 def test_without_a_restapi_no_key_is_needed() -> None:

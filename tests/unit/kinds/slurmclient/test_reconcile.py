@@ -74,6 +74,18 @@ async def test_a_rotated_key_signs_at_once_and_keeps_the_client(world: World) ->
     assert verify(b"second", after.tokens())
 
 
+async def test_only_the_cluster_of_the_controller_is_believed(world: World) -> None:
+    world.put(RESTAPIS, "api", spec=SERVES)
+    world.put_key("first")
+    cluster = await world.cluster()
+    assert cluster is not None
+    assert cluster.client.cluster == "ns_demo"
+    spec = {"jwtKeyRef": {"name": "jwt", "key": "jwt.key"}, "clusterName": "larch"}
+    world.put(CONTROLLERS, "demo", spec=spec)
+    assert await world.cluster() is cluster
+    assert cluster.client.cluster == "larch"
+
+
 async def test_a_key_that_vanishes_leaves_the_client_as_it_was(world: World) -> None:
     world.put(RESTAPIS, "api", spec=SERVES)
     world.put_key("first")
