@@ -11,7 +11,7 @@ override KUBECONFIG :=
 endif
 unexport KUBECONFIG
 .DEFAULT_GOAL := help
-.PHONY: help venv up down test check test-servers e2e bench-runtime images crds lock lab-build
+.PHONY: help venv up down test check test-servers e2e bench-runtime bench-build images crds lock lab-build
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ e2e: venv ## Tests with real pods and real jobs in the lab
 
 bench-runtime: venv ## 5,000 pods and nodes through reflector, store and queue, beside json and dicts
 	@$(BIN)/python -m benchmarks.runtime
+
+bench-build: venv ## Stamping pods and reading hostlists at size, beside the obvious way
+	@$(BIN)/python -m benchmarks.build
 
 images: venv ## Build the container images into the user cache
 	@$(BIN)/python -m lab images

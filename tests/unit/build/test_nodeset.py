@@ -1,10 +1,7 @@
 """Worker pods: names, arguments, stamping; whole pods are compared in tests/golden."""
 
 import copy
-import gc
-import time
 
-import msgspec
 import pytest
 
 from coil.api import keys
@@ -170,18 +167,11 @@ def test_stamping_leaves_the_template_alone() -> None:
     assert (template.metadata, template.spec, template.labels) == before
 
 
-def test_five_thousand_pods_are_stamped_and_encoded_in_no_time() -> None:
-    """design: stamp by sharing structure. The bounds leave room for a busy machine."""
+def test_stamped_pods_share_what_does_not_differ() -> None:
+    """What makes thousands of pods cheap; `make bench-build` measures it."""
     template = _template()
-    gc.collect()
-    begin = time.process_time()
-    pods = [build.stamp_ordinal(template, ordinal) for ordinal in range(5000)]
-    stamped = time.process_time()
-    size = sum(len(msgspec.json.encode(pod)) for pod in pods)
-    encoded = time.process_time()
-    assert size > 5000 * 2000
-    assert stamped - begin < 0.1
-    assert encoded - stamped < 0.3
+    first, second = (build.stamp_ordinal(template, ordinal) for ordinal in (0, 1))
+    assert first["spec"]["containers"] is second["spec"]["containers"]
 
 
 def test_the_good_bye_is_no_part_of_the_revision(monkeypatch: pytest.MonkeyPatch) -> None:
