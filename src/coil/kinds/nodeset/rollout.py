@@ -2,10 +2,10 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from coil.api import keys, names
-from coil.kinds.nodeset.drain import Cause
+from coil.kinds.nodeset.drain import Cause, own_cause
 from coil.kinds.nodeset.scaling import Scaling
 from coil.kinds.nodeset.snapshot import Snapshot, Worker
 from coil.kinds.nodeset.victims import choose
@@ -28,8 +28,22 @@ def plan_rollout(snapshot: Snapshot, scaling: Scaling, now: float) -> Mapping[st
     if strategy == "ScheduledUpdate":
         chosen += [worker for worker in healthy if _in_maintenance(worker, snapshot)]
     else:
-        chosen += choose(healthy, disruption_budget(snapshot, scaling, {}, now), Cause.UPDATE)
+        budget = disruption_budget(snapshot, scaling, {}, now)
+        chosen += _within(budget, choose(healthy, budget, Cause.UPDATE), healthy)
     return {worker.uid: Cause.UPDATE for worker in chosen}
+
+
+def _within(budget: int, chosen: Sequence[Worker], healthy: Sequence[Worker]) -> list[Worker]:
+    """Take new ones only as those that were chosen before, and are no more, return to service."""
+    kept = [worker for worker in chosen if own_cause(worker) is Cause.UPDATE]
+    uids = {worker.uid for worker in chosen}
+    returning = sum(
+        own_cause(worker) is Cause.UPDATE and worker.record is not None and worker.record.drain
+        for worker in healthy
+        if worker.uid not in uids
+    )
+    new = [worker for worker in chosen if own_cause(worker) is not Cause.UPDATE]
+    return kept + new[: max(budget - len(kept) - returning, 0)]
 
 
 def disruption_budget(

@@ -83,6 +83,16 @@ def test_a_draining_worker_stays_chosen() -> None:
     assert chosen(snapshot(pods, records, of=rolling(2, 1))) == ["gpu-0"]
 
 
+def test_a_swap_waits_until_the_busy_worker_is_back() -> None:
+    mark = {keys.ANNOTATION_POD_CORDON: "true", keys.ANNOTATION_POD_CORDON_CAUSE: "update"}
+    busy = {keys.ANNOTATION_POD_DEADLINE: times.text(NOW + 600)}
+    pods = [pod(0, annotations=mark | busy, **OLD), pod(1, **OLD)]
+    draining = [record("gpu-0", "MIXED+DRAIN", "slurm-operator: x"), record("gpu-1")]
+    assert chosen(snapshot(pods, draining, of=rolling(2, 1))) == []
+    back = [record("gpu-0", "MIXED"), record("gpu-1")]
+    assert chosen(snapshot(pods, back, of=rolling(2, 1))) == ["gpu-1"]
+
+
 def test_leaving_workers_are_not_rolled() -> None:
     pods = [pod(0, **OLD), pod(1, **OLD), pod(2, **OLD)]
     seen = snapshot(pods, of=rolling(2, 1))
