@@ -17,6 +17,7 @@ from coil.kinds.nodeset.actions import (
     PatchPod,
     ReleasePod,
 )
+from coil.kinds.nodeset.freshness import Freshness
 from coil.kinds.nodeset.pods import Pods
 from coil.kinds.nodeset.slurmwrites import SlurmWrites
 from coil.kinds.status import Problem
@@ -29,10 +30,11 @@ PODS = "NodeSetPods"
 """Step under which pods are made, changed and deleted, as events and conditions name it."""
 
 
-class Means(msgspec.Struct, frozen=True):
+class Means(msgspec.Struct, frozen=True, kw_only=True):
     """What a pass acts through; no Slurm client or no template where the plan needs none."""
 
     pods: Pods
+    freshness: Freshness
     slurm: SlurmWrites | None = None
     template: PodTemplate | None = None
 
@@ -46,13 +48,13 @@ async def perform(actions: Sequence[Action], means: Means) -> list[Problem]:
         *await _each(actions, PatchPod, pods.patch),
     ]
     if means.slurm is not None:
-        problems += await means.slurm.change_states(actions)
+        problems += await means.slurm.change_states(actions, means.freshness)
     problems += await _each(actions, OwnClaim, pods.own_claim)
-    problems += await _removals(actions, pods)
+    problems += await _removals(actions, pods, means.freshness)
     if means.template is not None:
         problems += await _creations(actions, pods, means.template)
     if means.slurm is not None:
-        pruned, refused = await means.slurm.prune(actions)
+        pruned, refused = await means.slurm.prune(actions, means.freshness)
         pods.tell_pruned(pruned)
         problems += [*refused, *await means.slurm.describe(actions)]
     problems += await _each(actions, PatchConditions, pods.set_conditions)
@@ -68,10 +70,16 @@ async def _each(
     return [] if batch.error is None else [problem(PODS, batch.error)]
 
 
-async def _removals(actions: Sequence[Action], pods: Pods) -> list[Problem]:
+async def _removals(actions: Sequence[Action], pods: Pods, freshness: Freshness) -> list[Problem]:
+    """Delete pods; what rests on Slurm's answer only while that is recent, at each single deletion."""
+
+    async def delete(action: DeletePod) -> None:
+        if not action.needs_fresh or freshness.holds():
+            await pods.delete(action)
+
     deletions = [action for action in actions if isinstance(action, DeletePod)]
     pods.expect_deletions(deletions)
-    batch = await slow_start(len(deletions), lambda index: pods.delete(deletions[index]))
+    batch = await slow_start(len(deletions), lambda index: delete(deletions[index]))
     pods.give_up_deletions(deletions)
     return [] if batch.error is None else [problem(PODS, batch.error)]
 

@@ -1,10 +1,12 @@
 """One pass over a NodeSet: observe, plan, act, report (spec: nodeset 9).
 
-caches ──► observe ──► plan ──► does it rest on Slurm? ──► ask ──► observe, plan again
-                                          │ no                        │
-                                          └────────► act ◄────────────┘
-                                                      │
-                                                    report
+caches ──► observe ──► shared objects ──► plan ──► does it rest on Slurm? ──► ask ──► observe, plan again
+                                                          │ no                          │
+                                                          └─────────► act ◄─────────────┘
+                                                                       │
+                                                                     report
+
+Nothing that may take long comes between Slurm's answer and what rests on it.
 """
 
 import time
@@ -18,6 +20,7 @@ from coil.kinds import steps
 from coil.kinds.children import Children
 from coil.kinds.nodeset import report
 from coil.kinds.nodeset.act import PODS, Means, perform, problem
+from coil.kinds.nodeset.freshness import Freshness
 from coil.kinds.nodeset.maintain import Upkeep, finalize, look_after
 from coil.kinds.nodeset.memory import Memory
 from coil.kinds.nodeset.observe import Observation, Observer
@@ -49,7 +52,7 @@ NAME = "nodeset-controller"
 CONFLICT = "ConflictingController"
 
 SOON_S = 2.0
-"""Time until a reservation that was just written is looked at."""
+"""Time until a reservation that was just written, or what was left undone, is looked at."""
 
 ASK_S = 20.0
 """Longest wait for Slurm's answer within a pass."""
@@ -94,35 +97,50 @@ class Reconciler:
         if nodeset.metadata.deletion_timestamp is not None:
             await finalize(nodeset, self._client, self._observer.cluster(nodeset))
             return DONE
-        seen, plan = await self._decide(nodeset)
+        seen = self._observer.observe(nodeset)
+        problems = await steps.run(self._children, nodeset, seen.companions)
+        problems += await self._keep_revisions(seen)
+        decided = await self._decide(seen)
+        if decided is None:
+            return After(SOON_S)
+        seen, plan = decided
+        freshness = Freshness(lambda: self._observer.cluster(seen.snapshot.nodeset) is seen.cluster)
+        problems += await self._act(seen, plan, freshness)
         upkeep = await look_after(seen.snapshot, seen.cluster, self._client, time.time())
-        problems = [*await self._act(seen, plan), *upkeep.problems]
+        problems += upkeep.problems
         await self._report(seen, plan, problems, upkeep)
         if any(problem.retry for problem in problems):
             raise PassFailedError(problems)
-        return After(min(plan.requeue_after, SOON_S) if upkeep.changed else plan.requeue_after)
+        soon = upkeep.changed or freshness.ran_out
+        return After(min(plan.requeue_after, SOON_S) if soon else plan.requeue_after)
 
-    async def _decide(self, nodeset: NodeSet) -> tuple[Observation, Plan]:
-        seen = self._observer.observe(nodeset)
+    async def _decide(self, seen: Observation) -> tuple[Observation, Plan] | None:
+        """What is known and what to do; None when the NodeSet, or its cluster, went while Slurm was asked."""
         plan = make_plan(seen.snapshot, time.time())
         if not plan.ask_slurm or seen.cluster is None:
             return seen, plan
         answer = await _ask(seen.cluster)
         # Meanwhile the caches went on: look at everything anew.
-        seen = self._observer.observe(self._observer.nodeset(nodeset.metadata.key) or nodeset, answer)
+        nodeset = self._observer.nodeset(seen.snapshot.nodeset.metadata.key)
+        if nodeset is None or nodeset.metadata.deletion_timestamp is not None:
+            return None
+        if self._observer.cluster(nodeset) is not seen.cluster:
+            return None
+        seen = self._observer.observe(nodeset, answer)
         return seen, make_plan(seen.snapshot, time.time())
 
-    async def _act(self, seen: Observation, plan: Plan) -> list[Problem]:
+    async def _act(self, seen: Observation, plan: Plan, freshness: Freshness) -> list[Problem]:
         nodeset = seen.snapshot.nodeset
-        problems = await steps.run(self._children, nodeset, seen.companions)
-        problems += await self._keep_revisions(seen)
+        problems: list[Problem] = []
         for notice in plan.notices:
             pod = _pod(nodeset, notice.pod) if notice.pod else None
             self._record(nodeset, notice.type, notice.reason, notice.action, notice.note, pod)
         pods = Pods(self._client, self._record, self._memory, nodeset)
         slurm = SlurmWrites(seen.cluster.client) if seen.cluster is not None else None
         actions = (*seen.claims.adopt, *seen.claims.release, *plan.actions)
-        problems += await perform(actions, Means(pods, slurm, seen.template))
+        problems += await perform(
+            actions, Means(pods=pods, freshness=freshness, slurm=slurm, template=seen.template)
+        )
         if seen.snapshot.fault is not None:
             problems.append(Problem(PODS, seen.snapshot.fault.reason, seen.snapshot.fault.message))
         problems += [Problem(PODS, "HostnameRefused", refusal) for refusal in plan.scaling.refusals]

@@ -6,7 +6,7 @@ Each yes rests on positive knowledge:
 |---|---|---|
 | has finished | kubelet | uid and resourceVersion |
 | never ran slurmd | scheduler, or kubelet on a node that is alive | uid and resourceVersion |
-| is drained and runs no job | Slurm, asked in this pass | uid |
+| is drained and runs no job | Slurm, asked in this pass | both |
 | is not registered for a minute, under any name | Slurm, whose whole list was read in this pass | both |
 """
 
@@ -48,7 +48,7 @@ def may_delete(worker: Worker, snapshot: Snapshot) -> Verdict:
     if not isinstance(slurm, Known) or worker.registration is Registration.UNKNOWN:
         return Verdict(allowed=False, why="Slurm has not said what runs there")
     if worker.free:
-        return Verdict(allowed=True, why="Slurm node is drained", needs_fresh=True)
+        return Verdict(allowed=True, why="Slurm node is drained", exact=True, needs_fresh=True)
     if worker.registration is Registration.ABSENT:
         return _absent(worker, slurm, MASS_GRACE if snapshot.mostly_absent else REGISTRATION_GRACE)
     return Verdict(allowed=False, why=_held_by(worker))

@@ -13,6 +13,7 @@ from coil.kinds.nodeset.actions import (
     SetTopology,
     Undrain,
 )
+from coil.kinds.nodeset.freshness import Freshness
 from coil.kinds.status import Problem
 from coil.kube.batches import slow_start
 from coil.slurm.client import SlurmClient
@@ -40,22 +41,25 @@ class SlurmWrites:
         self._client = client
         self._slots = asyncio.Semaphore(PARALLEL)
 
-    async def change_states(self, actions: Sequence[Action]) -> list[Problem]:
+    async def change_states(self, actions: Sequence[Action], freshness: Freshness) -> list[Problem]:
         """Drain, undrain and resume; after a call that got no answer the rest waits for the next pass."""
         problems: list[Problem] = []
         for action in actions:
-            if isinstance(action, Drain | Undrain | Resume):
-                error = await self._try(action)
-                if error is not None:
-                    problems.append(_problem(STATES, error))
-                    if not isinstance(error, SomeRefused):
-                        break
+            if not isinstance(action, Drain | Undrain | Resume):
+                continue
+            if not freshness.holds():
+                break
+            error = await self._try(action)
+            if error is not None:
+                problems.append(_problem(STATES, error))
+                if not isinstance(error, SomeRefused):
+                    break
         return problems
 
-    async def prune(self, actions: Sequence[Action]) -> tuple[list[str], list[Problem]]:
+    async def prune(self, actions: Sequence[Action], freshness: Freshness) -> tuple[list[str], list[Problem]]:
         """Remove records of workers that are gone; gives the names of those removed."""
         names = [name for action in actions if isinstance(action, Prune) for name in action.nodes]
-        if not names:
+        if not names or not freshness.holds():
             return [], []
         removed: list[str] = []
         try:

@@ -43,6 +43,7 @@ def test_a_registered_worker_goes_only_drained(state: str, *, drained: bool) -> 
     found = verdict(pod(0), record("gpu-0", state))
     assert found.allowed is drained
     assert found.needs_fresh is drained
+    assert found.exact is drained
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "OF_THE_FUTURE"])

@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 
 from coil.kinds.nodeset.actions import Action, Drain, Prune, Resume, SetComment, SetTopology, Undrain
+from coil.kinds.nodeset.freshness import Freshness
 from coil.kinds.nodeset.slurmwrites import SlurmWrites
 from coil.slurm.client import SlurmClient
 from coil.slurm.errors import Rejected, SlurmError, SomeRefused, Unreachable
@@ -49,7 +50,7 @@ def writes(recorder: Recorder) -> SlurmWrites:
 
 async def test_one_call_for_each_decision() -> None:
     recorder = Recorder()
-    assert await writes(recorder).change_states(ACTIONS) == []
+    assert await writes(recorder).change_states(ACTIONS, Freshness()) == []
     assert recorder.calls == [
         {"names": ["a"], "state": "UNDRAIN", "reason": ""},
         {"names": ["b", "c"], "state": "DRAIN", "reason": "slurm-operator: x"},
@@ -60,14 +61,14 @@ async def test_one_call_for_each_decision() -> None:
 async def test_a_refused_node_does_not_hold_up_the_others() -> None:
     refused = SomeRefused("node update", {"a": Rejected("POST node/a", "no")})
     recorder = Recorder(refused)
-    (problem,) = await writes(recorder).change_states(ACTIONS)
+    (problem,) = await writes(recorder).change_states(ACTIONS, Freshness())
     assert (problem.step, problem.reason, problem.retry) == ("SlurmNodes", "SomeRefused", True)
     assert len(recorder.calls) == 3
 
 
 async def test_without_an_answer_the_rest_waits() -> None:
     recorder = Recorder(Unreachable("POST node/a", "refused"))
-    (problem,) = await writes(recorder).change_states(ACTIONS)
+    (problem,) = await writes(recorder).change_states(ACTIONS, Freshness())
     assert problem.reason == "Unreachable"
     assert len(recorder.calls) == 1
 
@@ -82,13 +83,13 @@ async def test_descriptions_are_separate_steps() -> None:
 
 async def test_a_record_that_a_remembered_job_names_is_kept() -> None:
     recorder = Recorder(jobs=[job(1, "gpu-[7-8]", "COMPLETED")])
-    removed, problems = await writes(recorder).prune([Prune(nodes=("gpu-8", "gpu-9"))])
+    removed, problems = await writes(recorder).prune([Prune(nodes=("gpu-8", "gpu-9"))], Freshness())
     assert (removed, problems, recorder.deleted) == (["gpu-9"], [], ["gpu-9"])
 
 
 async def test_no_record_is_removed_when_jobs_may_be_missing() -> None:
     recorder = Recorder(doubt="one job could not be read")
-    removed, (problem,) = await writes(recorder).prune([Prune(nodes=("gpu-9",))])
+    removed, (problem,) = await writes(recorder).prune([Prune(nodes=("gpu-9",))], Freshness())
     assert (removed, recorder.deleted) == ([], [])
     assert problem.step == "SlurmNodeRecords"
 
