@@ -11,7 +11,8 @@ override KUBECONFIG :=
 endif
 unexport KUBECONFIG
 .DEFAULT_GOAL := help
-.PHONY: help venv up down test check test-servers e2e bench-runtime bench-build images crds lock lab-build
+SHELL := /bin/bash -o pipefail
+.PHONY: help venv up down test check lint types layers unit test-servers e2e bench-runtime bench-build images crds lock lab-build
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,11 +27,22 @@ down: venv ## Remove everything that `make up` started on this machine
 test: check test-servers e2e ## Everything: check, real API server, real Slurm daemons, real jobs
 
 check: venv ## Lint, types, layers, unit tests (below 60 s)
-	@echo "==> lint, types, layers"
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target unit types lint layers
+
+lint:
+	@echo "==> lint"
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
+
+types:
+	@echo "==> types"
 	@$(BIN)/basedpyright --warnings
-	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+
+layers:
+	@echo "==> layers"
+	@$(BIN)/lint-imports --no-cache | tail -n 20
+
+unit:
 	@echo "==> unit and golden tests"
 	@$(BIN)/pytest -q -n 2 tests/unit tests/golden
 
