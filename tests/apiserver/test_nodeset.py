@@ -44,6 +44,7 @@ class Stage:
 
     def __init__(self, server: ApiServer, space: Namespace, cluster: slurm.SlurmCluster) -> None:
         self.server, self.space, self.cluster = server, space, cluster
+        self.machines = set[str]()
 
     async def call(self, function: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.to_thread(function, *arguments)
@@ -71,7 +72,11 @@ class Stage:
     async def run_pods(self, *names: str) -> None:
         """Bind pods, start them and let them turn ready."""
         for number, name in enumerate(names):
-            await self.call(self._run_pod, name, f"{self.space.name}-{number}")
+            machine = f"{self.space.name}-{number}"
+            if machine not in self.machines:
+                self.machines.add(machine)
+                await self.call(kubernetes_node, self.server, machine, f"{self.space.name}-machines")
+            await self.call(self._run_pod, name, machine)
 
     def _run_pod(self, name: str, node: str) -> None:
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}}

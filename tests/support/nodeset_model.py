@@ -298,6 +298,7 @@ class Hands:
                 raise Harm(f"unexpected {action}")
 
     def _drain(self, name: str, record: Record, reason: str) -> None:
+        reason = reason or record.reason
         if record.foreign and reason != record.foreign:
             raise Harm(f"I3: reason {record.foreign!r} of {name} was replaced by {reason!r}")
         if record.reason.startswith("Not responding") and reason != record.reason:

@@ -139,6 +139,7 @@ class World:
             name=name,
             state=frozenset({base, *flags}),
             reason=record.reason,
+            reason_user="admin" if record.foreign else keys.SLURM_USER,
             reason_changed_at=Number(set=True, number=int(record.reason_at)),
             comment=record.comment,
         )
@@ -186,7 +187,7 @@ class World:
         return max(self.replicas - sum(pod.healthy for pod in self.pods.values()), 0)
 
     def out_for_update(self) -> set[str]:
-        """Healthy workers that the operator drained for an update."""
+        """Healthy workers that the operator drained for an update, and not because of their machine."""
         return {
             pod.name
             for pod in self.pods.values()
@@ -194,4 +195,5 @@ class World:
             and pod.annotations.get(keys.ANNOTATION_POD_CORDON_CAUSE) == Cause.UPDATE.value
             and (record := self.records.get(pod.name)) is not None
             and record.drain
+            and "pending termination" in record.reason
         }

@@ -125,8 +125,9 @@ def pod(  # noqa: PLR0913 -- every argument is one fact about a pod
 
 
 def record(name: str, state: str = "IDLE", reason: str = "", **members: Any) -> SlurmNode:
-    """A Slurm node; `state` joined by plus signs as sinfo writes it."""
-    return SlurmNode(name=name, state=frozenset(state.split("+")), reason=reason, **members)
+    """A Slurm node; `state` joined by plus signs as sinfo writes it. Slurm gave the reason."""
+    facts = {"reason_user": keys.SLURM_USER, **members}
+    return SlurmNode(name=name, state=frozenset(state.split("+")), reason=reason, **facts)
 
 
 def job(

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from coil.api import keys
 from coil.kinds.nodeset.actions import Drain, SlurmAction, Undrain
 from coil.kinds.nodeset.drain import (
-    NOT_RESPONDING,
     POD_TERMINATING,
     Cause,
     Reason,
@@ -18,11 +17,21 @@ from coil.kinds.nodeset.drain import (
     is_cordoned,
     own_cause,
 )
+from coil.kinds.nodeset.ownership import is_own, is_silent
 from coil.kinds.nodeset.snapshot import Snapshot, Worker
 from coil.slurm.wire import SlurmNode
 
 OWN_REASONS = 16
 """Up to so many pods are drained each with a reason that names it; more go in one call with one reason."""
+
+_KEEP = Reason("", "")
+"""Without a text Slurm keeps the reason that it has by then, whoever gave it."""
+
+_POWERING = frozenset({"POWERED_DOWN", "POWERING_UP", "POWER_UP"})
+
+_NOT_UNDRAINED = frozenset(
+    {"DOWN", "NOT_RESPONDING", "INVALID_REG", "POWERING_DOWN", "REBOOT_ISSUED", "REBOOT_REQUESTED"}
+)
 
 
 def wanted_cause(worker: Worker, condemned: Mapping[str, Cause]) -> Cause | None:
@@ -85,21 +94,25 @@ def _reason_to_drain(
     worker: Worker, record: SlurmNode, cause: Cause | None, propagated: tuple[str, ...]
 ) -> Reason | None:
     """The reason to drain with; None when nothing is to be written."""
-    if record.drain:
+    if record.drain or _wakes_up_for_a_job(worker, record):
         return None
     condemned = cause is not None and cause.condemns
     if not record.ours:
         # Somebody else took the node down. To delete the pod it must be drained too; the reason stays.
-        return Reason(record.reason, record.reason) if condemned else None
+        return _KEEP if condemned else None
     if condemned or record.reason in ("", POD_TERMINATING):
         return drain_reason(cause, worker, propagated)
-    return Reason(record.reason, record.reason)
+    return _KEEP
+
+
+def _wakes_up_for_a_job(worker: Worker, record: SlurmNode) -> bool:
+    """Slurmctld kills or requeues the jobs of a node that is set to DRAIN before it is powered up."""
+    return bool(record.busy or worker.jobs) and not _POWERING.isdisjoint(record.state)
 
 
 def _may_undrain(worker: Worker, record: SlurmNode) -> bool:
-    """Our own drain, on a node that answers: undraining a dead one would send it jobs that fail."""
-    alive = "DOWN" not in record.state and "NOT_RESPONDING" not in record.state
-    return alive and _is_own_drain(worker, record)
+    """Our own drain, on a node that takes jobs then: a dead one would let them fail, others are refused."""
+    return _NOT_UNDRAINED.isdisjoint(record.state) and _is_own_drain(worker, record)
 
 
 def _is_own_drain(worker: Worker, record: SlurmNode) -> bool:
@@ -109,8 +122,7 @@ def _is_own_drain(worker: Worker, record: SlurmNode) -> bool:
     """
     if not record.drain:
         return False
-    silent = own_cause(worker) is not None and record.reason.startswith(NOT_RESPONDING)
-    return silent or (record.ours and bool(record.reason))
+    return is_own(record) or (own_cause(worker) is not None and is_silent(record))
 
 
 def _bundled(drains: Sequence[tuple[str, Reason]]) -> list[Drain]:

@@ -98,4 +98,9 @@ def _node_reason(host: NodeView, pod: ObjectKey, propagated: tuple[str, ...]) ->
 
 
 def _reason(own: str, shared: str | None = None) -> Reason:
-    return Reason(REASON_PREFIX + own, REASON_PREFIX + (own if shared is None else shared))
+    return Reason(*(REASON_PREFIX + _plain(text) for text in (own, own if shared is None else shared)))
+
+
+def _plain(text: str) -> str:
+    """Without the characters by which `scontrol reboot` adds a reason of its own to ours."""
+    return text.replace(" : ", ": ")

@@ -64,11 +64,15 @@ def _deadline(worker: Worker, snapshot: Snapshot) -> dict[str, str | None]:
 
 
 def _protection(worker: Worker, snapshot: Snapshot) -> dict[str, str | None]:
-    """The label that the disruption budget selects: evictions of busy workers are refused."""
-    if worker.registration is Registration.UNKNOWN:
+    """The label that the disruption budget selects: evictions of busy workers are refused.
+
+    It stays while Slurm does not list the node, or may have left out jobs.
+    """
+    wanted = snapshot.nodeset.spec.workload_disruption_protection
+    busy = bool(worker.jobs) or (worker.record is not None and worker.record.busy)
+    protect = wanted and busy
+    if wanted and not busy and (worker.record is None or not snapshot.whole):
         return {}
-    busy = worker.record is not None and worker.record.busy
-    protect = busy and snapshot.nodeset.spec.workload_disruption_protection
     return _change(worker.labels, keys.LABEL_POD_PROTECT, "true" if protect else None)
 
 

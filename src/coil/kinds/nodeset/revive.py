@@ -17,26 +17,18 @@ from collections.abc import Mapping
 
 from coil.kinds.nodeset.actions import Resume
 from coil.kinds.nodeset.cordon import is_users, wanted_cause
-from coil.kinds.nodeset.drain import NOT_RESPONDING, POD_TERMINATING, Cause
+from coil.kinds.nodeset.drain import POD_TERMINATING, Cause
 from coil.kinds.nodeset.identity import decode_comment
+from coil.kinds.nodeset.ownership import is_of_machine, is_own, is_silent
 from coil.kinds.nodeset.snapshot import Known, Slurm, Snapshot, Worker
 from coil.kinds.nodeset.times import seconds
 from coil.slurm.wire import SlurmNode
 
-MACHINE_REASONS = (
-    NOT_RESPONDING,
-    "Node unexpectedly rebooted",
-    "Kill task failed",
-    "Prolog error",
-    "Epilog error",
-)
-"""Beginnings of reasons that Slurm itself gives and that concern the machine the node was on."""
-
 GOOD_BYE = 120.0
 """Seconds after its good-bye at which a pod is known to end, or has ended. Clocks may differ by less."""
 
-_REFUSED = frozenset({"INVALID_REG", "REBOOT_ISSUED"})
-"""In these states slurmctld refuses the change (spec: nodeset 7.3)."""
+_REFUSED = frozenset({"INVALID_REG", "REBOOT_ISSUED", "REBOOT_REQUESTED", "POWERING_DOWN"})
+"""In these states slurmctld refuses the change, or something else is going on (spec: nodeset 7.3)."""
 
 
 def plan_revivals(snapshot: Snapshot, condemned: Mapping[str, Cause]) -> list[Resume]:
@@ -65,7 +57,7 @@ def is_stale(worker: Worker, record: SlurmNode, slurm: Slurm) -> bool:
     if record.busy or not _REFUSED.isdisjoint(record.state):
         return False
     if _moved(worker, record):
-        known = _is_own(record) or record.reason.startswith(MACHINE_REASONS)
+        known = is_own(record) or is_of_machine(record)
         return known and _out_of_service(record)
     return "DOWN" in record.state and _left_by_predecessor(worker, record, slurm)
 
@@ -78,10 +70,10 @@ def _moved(worker: Worker, record: SlurmNode) -> bool:
 def _left_by_predecessor(worker: Worker, record: SlurmNode, slurm: Slurm) -> bool:
     if "NOT_RESPONDING" in record.state:
         return False
-    if record.reason.startswith(NOT_RESPONDING):
+    if is_silent(record):
         silent = record.reason_changed_at
         return silent.set and silent.number < seconds(worker.pod.metadata.creation_timestamp)
-    if not _is_own(record):
+    if not is_own(record):
         return False
     return record.reason != POD_TERMINATING or _by_another_pod(worker, record, slurm)
 
@@ -91,7 +83,3 @@ def _by_another_pod(worker: Worker, record: SlurmNode, slurm: Slurm) -> bool:
     if not said.set or not isinstance(slurm, Known):
         return False
     return said.number < worker.ready_since or said.number + GOOD_BYE < slurm.observed_at
-
-
-def _is_own(record: SlurmNode) -> bool:
-    return record.ours and bool(record.reason)

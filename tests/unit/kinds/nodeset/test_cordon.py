@@ -9,7 +9,7 @@ from coil.kinds.nodeset.drain import POD_TERMINATING, Cause
 from coil.kinds.nodeset.snapshot import Snapshot
 from coil.kube.views import PodView
 from coil.slurm.wire import SlurmNode
-from tests.support.workers import host, nodeset, pod, record, snapshot
+from tests.support.workers import host, job, nodeset, pod, record, snapshot
 
 SCALE_IN = {"uid-gpu-0": Cause.SCALE_IN}
 PENDING = "slurm-operator: Pod (slurm/gpu-0) is pending termination for scale-in"
@@ -38,7 +38,7 @@ def test_a_drained_node_is_not_drained_again(reason: str) -> None:
 
 def test_scale_in_of_a_node_that_somebody_took_down_keeps_the_reason() -> None:
     seen = one(record("gpu-0", "DOWN", "bad fan"))
-    assert plan_drains(seen, SCALE_IN) == [Drain(nodes=("gpu-0",), reason="bad fan")]
+    assert plan_drains(seen, SCALE_IN) == [Drain(nodes=("gpu-0",), reason="")]
 
 
 def test_a_cordon_does_not_touch_a_node_that_somebody_took_down() -> None:
@@ -63,7 +63,7 @@ def test_a_users_cordon_drains() -> None:
 
 def test_the_first_reason_of_ours_stays_for_a_cordon() -> None:
     seen = one(record("gpu-0", "DOWN", "slurm-operator: gpu fault"), pod(0, annotations=USERS))
-    assert plan_drains(seen, {}) == [Drain(nodes=("gpu-0",), reason="slurm-operator: gpu fault")]
+    assert plan_drains(seen, {}) == [Drain(nodes=("gpu-0",), reason="")]
 
 
 def test_the_good_bye_of_a_predecessor_is_no_reason() -> None:
@@ -151,3 +151,38 @@ def test_cordon_and_uncordon_of_the_machine_leave_an_admins_drain() -> None:
 def test_another_nodeset_is_not_looked_at() -> None:
     seen = snapshot([], [record("gpu-0", "IDLE+DRAIN", PENDING)], of=nodeset(replicas=0))
     assert plan_drains(seen, {}) == []
+
+
+@pytest.mark.parametrize("power", ["POWERED_DOWN", "POWERING_UP", "POWER_UP"])
+@pytest.mark.parametrize("base", ["ALLOCATED", "MIXED"])
+def test_a_node_that_is_powered_up_for_a_job_is_not_drained(base: str, power: str) -> None:
+    """Slurmctld would kill or requeue the job."""
+    waking = record("gpu-0", f"{base}+{power}")
+    for seen in (one(waking), one(waking, cordoned=True), one(waking, pod(0, annotations=USERS))):
+        assert plan_drains(seen, SCALE_IN) == []
+    assert plan_drains(one(record("gpu-0", f"IDLE+{power}")), SCALE_IN)
+    assert plan_drains(one(record("gpu-0", base)), SCALE_IN)
+
+
+def test_a_job_on_a_node_that_is_powered_up_counts_too() -> None:
+    seen = snapshot([pod(0)], [record("gpu-0", "IDLE+POWERING_UP")], jobs=[job(7, "gpu-0")])
+    assert plan_drains(seen, SCALE_IN) == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "user"),
+    [
+        ("Not responding to IPMI, RMA 12", "slurm"),
+        ("Not responding", "anna"),
+        ("Not responding", ""),
+        (f"{PENDING} : reboot ASAP for firmware", "slurm"),
+    ],
+)
+def test_what_a_person_wrote_or_added_is_never_taken_back(reason: str, user: str) -> None:
+    node = record("gpu-0", "IDLE+DRAIN", reason, reason_user=user)
+    assert plan_drains(one(node, pod(0, annotations=own(Cause.SCALE_IN))), {}) == []
+
+
+@pytest.mark.parametrize("flag", ["REBOOT_ISSUED", "REBOOT_REQUESTED", "INVALID_REG", "POWERING_DOWN"])
+def test_a_node_that_is_about_something_else_is_not_undrained(flag: str) -> None:
+    assert plan_drains(one(record("gpu-0", f"IDLE+DRAIN+{flag}", PENDING)), {}) == []

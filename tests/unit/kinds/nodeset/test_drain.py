@@ -34,7 +34,8 @@ def test_reason_of_a_node_cordon_names_node_and_pod() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"), [("gpu fault", "gpu fault"), ("", "unknown"), ("a\nb", "a b"), ("\x07", "unknown")]
+    ("given", "told"),
+    [("gpu fault", "gpu fault"), ("", "unknown"), ("a\nb", "a b"), ("\x07", "unknown"), ("a : b", "a: b")],
 )
 def test_reason_of_a_node_cordon_from_its_annotation(given: str, told: str) -> None:
     node = host("kn-0", cordoned=True, annotations={keys.ANNOTATION_NODE_CORDON_REASON: given})

@@ -16,10 +16,10 @@ from coil.kinds.nodeset.actions import (
 from coil.kinds.nodeset.drain import Cause
 from coil.kinds.nodeset.identity import encode_comment, pod_info
 from coil.kinds.nodeset.plan import RESYNC, SILENCE, Plan, make_plan
-from coil.kinds.nodeset.snapshot import Fault, Snapshot
+from coil.kinds.nodeset.snapshot import Fault, Known, Snapshot
 from coil.kinds.nodeset.times import text
 from coil.slurm.wire import SlurmNode
-from tests.support.workers import NOW, host, job, nodeset, pod, record, snapshot
+from tests.support.workers import NOW, host, job, nodeset, pod, record, replace, snapshot
 
 
 def plan(seen: Snapshot) -> Plan:
@@ -167,6 +167,24 @@ def test_a_busy_worker_is_protected_and_has_a_deadline() -> None:
     assert isinstance(patch, PatchPod)
     assert patch.labels == {keys.LABEL_POD_PROTECT: "true"}
     assert patch.annotations == {keys.ANNOTATION_POD_DEADLINE: text(NOW + 1800)}
+
+
+def protection(seen: Snapshot) -> list[str | None]:
+    patches = [action for action in of(PatchPod, plan(seen)) if isinstance(action, PatchPod)]
+    return [patch.labels.get(keys.LABEL_POD_PROTECT, "") for patch in patches if patch.labels]
+
+
+def test_protection_follows_jobs_and_stays_in_doubt() -> None:
+    bare, told = pod(0), pod(0, labels={keys.LABEL_POD_PROTECT: "true"})
+    keeper = nodeset(replicas=1)
+    assert protection(snapshot([bare], [settled(0)], jobs=[job(1, "gpu-0")], of=keeper)) == ["true"]
+    assert protection(snapshot([told], [settled(0)], jobs=[job(1, "gpu-0")], of=keeper)) == []
+    assert protection(snapshot([told], [record("other")], of=keeper, absent_for=0.0)) == []
+    assert protection(snapshot([bare], [record("other")], of=keeper, jobs=[job(1, "gpu-0")])) == ["true"]
+    seen = snapshot([told], [settled(0)], of=keeper)
+    assert protection(seen) == [None]
+    assert isinstance(seen.slurm, Known)
+    assert protection(replace(seen, slurm=replace(seen.slurm, doubt="a job could not be read"))) == []
 
 
 def test_protection_can_be_switched_off() -> None:
