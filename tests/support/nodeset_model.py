@@ -220,7 +220,7 @@ class Hands:
         if pod.terminating:
             return
         self._judge_deletion(pod)
-        if action.cause is Cause.UPDATE and pod.healthy and self.in_step:
+        if action.cause is Cause.UPDATE and world.serves(pod) and self.in_step:
             limit = scaled(world.limit, world.replicas)
             if world.unavailable() + 1 > limit and len(world.pods) <= world.replicas:
                 raise Harm(

@@ -183,15 +183,20 @@ class World:
         return build.host(name, cordoned=name in self.cordoned)
 
     def unavailable(self) -> int:
-        """Workers that are missing from service as Kubernetes sees it."""
-        return max(self.replicas - sum(pod.healthy for pod in self.pods.values()), 0)
+        """Workers that are missing from service."""
+        return max(self.replicas - sum(self.serves(pod) for pod in self.pods.values()), 0)
+
+    def serves(self, pod: Pod) -> bool:
+        """The worker is well for Kubernetes and for Slurm, drained or not."""
+        record = self.records.get(pod.name)
+        return pod.healthy and record is not None and record.base != "DOWN" and not record.silent
 
     def out_for_update(self) -> set[str]:
         """Healthy workers that the operator drained for an update, and not because of their machine."""
         return {
             pod.name
             for pod in self.pods.values()
-            if pod.healthy
+            if self.serves(pod)
             and pod.annotations.get(keys.ANNOTATION_POD_CORDON_CAUSE) == Cause.UPDATE.value
             and (record := self.records.get(pod.name)) is not None
             and record.drain

@@ -81,7 +81,8 @@ def _lost(snapshot: Snapshot, condemned: Mapping[str, Cause], scaling: Scaling, 
         and worker.uid not in condemned
         and may_delete(worker, snapshot).allowed
     ]
-    return found[: disruption_budget(snapshot, scaling, condemned, now)]
+    apart = {worker.uid for worker in found}
+    return found[: disruption_budget(snapshot, scaling, condemned, now, apart=apart)]
 
 
 def _next_grace(snapshot: Snapshot) -> float:

@@ -2,13 +2,20 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from coil.api import keys, names
 from coil.kinds.nodeset.drain import Cause, own_cause
 from coil.kinds.nodeset.scaling import Scaling
-from coil.kinds.nodeset.snapshot import Snapshot, Worker
+from coil.kinds.nodeset.snapshot import Known, Registration, Snapshot, Worker
+from coil.kinds.nodeset.times import seconds
 from coil.kinds.nodeset.victims import choose
+
+BLIP = 60.0
+"""Seconds for which an old worker must have been unhealthy to be replaced beyond `maxUnavailable`."""
+
+_OUT = frozenset({"DOWN", "FAIL", "INVALID_REG", "NOT_RESPONDING"})
+"""States of a Slurm node that takes no jobs and is not about to by itself."""
 
 _PERCENT = re.compile(r"[0-9]+%", re.ASCII)
 
@@ -23,17 +30,28 @@ def plan_rollout(snapshot: Snapshot, scaling: Scaling, now: float) -> Mapping[st
     if strategy == "OnDelete" or snapshot.fault is not None:
         return {}
     old = [worker for worker in scaling.staying if not is_current(worker, snapshot)]
-    chosen = [worker for worker in old if not worker.healthy]
-    healthy = [worker for worker in old if worker.healthy]
+    chosen = [worker for worker in old if _is_broken(worker, now)]
+    others = [worker for worker in old if not _is_broken(worker, now)]
     if strategy == "ScheduledUpdate":
-        chosen += [worker for worker in healthy if _in_maintenance(worker, snapshot)]
+        chosen += [worker for worker in others if _in_maintenance(worker, snapshot)]
     else:
-        budget = disruption_budget(snapshot, scaling, {}, now)
-        chosen += _within(budget, choose(healthy, budget, Cause.UPDATE), healthy)
+        chosen += _within_limit(others, snapshot, scaling, now)
     return {worker.uid: Cause.UPDATE for worker in chosen}
 
 
-def _within(budget: int, chosen: Sequence[Worker], healthy: Sequence[Worker]) -> list[Worker]:
+def _within_limit(
+    old: Sequence[Worker], snapshot: Snapshot, scaling: Scaling, now: float
+) -> Iterator[Worker]:
+    """Those that are out of service already use up the limit anyway, so they are the first to go."""
+    out = [worker for worker in old if not in_service(worker, snapshot, now)]
+    apart = frozenset(worker.uid for worker in out)
+    yield from choose(out, disruption_budget(snapshot, scaling, {}, now, apart=apart), Cause.UPDATE)
+    serving = [worker for worker in old if worker.uid not in apart]
+    budget = disruption_budget(snapshot, scaling, {}, now)
+    yield from _steady(budget, choose(serving, budget, Cause.UPDATE), serving)
+
+
+def _steady(budget: int, chosen: Sequence[Worker], healthy: Sequence[Worker]) -> list[Worker]:
     """Take new ones only as those that were chosen before, and are no more, return to service."""
     kept = [worker for worker in chosen if own_cause(worker) is Cause.UPDATE]
     uids = {worker.uid for worker in chosen}
@@ -47,20 +65,44 @@ def _within(budget: int, chosen: Sequence[Worker], healthy: Sequence[Worker]) ->
 
 
 def disruption_budget(
-    snapshot: Snapshot, scaling: Scaling, condemned: Mapping[str, Cause], now: float
+    snapshot: Snapshot,
+    scaling: Scaling,
+    condemned: Mapping[str, Cause],
+    now: float,
+    *,
+    apart: Collection[str] = (),
 ) -> int:
     """How many more workers in service may be taken out of it (invariant I4).
 
-    Empty slots, workers that are not available or not healthy, and those condemned already use it up.
+    Empty slots, workers that are out of service, and those condemned already use it up; those of `apart`
+    do not.
     """
     staying = scaling.staying
     total = len(staying) + scaling.vacant
     limit = scaled(snapshot.nodeset.spec.update_strategy.rolling_update.max_unavailable, total)
-    delay = snapshot.nodeset.spec.min_ready_seconds
-    out = sum(
-        worker.uid in condemned or not (worker.healthy and worker.available(delay, now)) for worker in staying
-    )
+    counted = (worker for worker in staying if worker.uid not in apart)
+    out = sum(worker.uid in condemned or not in_service(worker, snapshot, now) for worker in counted)
     return max(limit - scaling.vacant - out, 0)
+
+
+def in_service(worker: Worker, snapshot: Snapshot, now: float) -> bool:
+    """Available as Kubernetes sees it, and, when Slurm has answered, able to take jobs there."""
+    available = worker.healthy and worker.available(snapshot.nodeset.spec.min_ready_seconds, now)
+    if not available or not isinstance(snapshot.slurm, Known) or snapshot.slurm.node_count == 0:
+        return available
+    if worker.record is None:
+        return worker.registration is not Registration.ABSENT
+    return _OUT.isdisjoint(worker.record.state)
+
+
+def _is_broken(worker: Worker, now: float) -> bool:
+    """Unhealthy for so long that it is no blip, or never well: replacing it takes nothing from anybody."""
+    if worker.healthy:
+        return False
+    ready = worker.pod.status.condition("Ready")
+    since = seconds(ready.last_transition_time) if ready is not None else 0.0
+    since = max(since, seconds(worker.pod.metadata.creation_timestamp))
+    return worker.finished or worker.never_ran or now - since > BLIP
 
 
 def is_current(worker: Worker, snapshot: Snapshot) -> bool:

@@ -130,3 +130,37 @@ def test_scheduled_update_takes_workers_inside_their_reservation() -> None:
 def test_disruption_budget(pods: list[PodView], budget: int) -> None:
     seen = snapshot(pods, of=rolling(3, 2))
     assert disruption_budget(seen, plan_replicas(seen), {}, NOW) == budget
+
+
+@pytest.mark.parametrize("state", ["DOWN", "IDLE+INVALID_REG", "IDLE+NOT_RESPONDING", "IDLE+FAIL"])
+def test_a_new_worker_that_slurm_does_not_use_holds_the_roll(state: str) -> None:
+    pods = [pod(0), pod(1, **OLD)]
+    assert chosen(snapshot(pods, [record("gpu-0"), record("gpu-1")], of=rolling(2))) == ["gpu-1"]
+    assert chosen(snapshot(pods, [record("gpu-0", state), record("gpu-1")], of=rolling(2))) == []
+    assert chosen(snapshot(pods, [record("gpu-1")], of=rolling(2))) == [], "not registered"
+
+
+def test_silence_of_slurm_does_not_hold_the_roll() -> None:
+    """Nothing is drained or deleted meanwhile anyway."""
+    assert chosen(snapshot([pod(0), pod(1, **OLD)], None, of=rolling(2))) == ["gpu-1"]
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_old_workers_that_slurm_does_not_use_go_first_and_within_the_limit(limit: int) -> None:
+    pods = [pod(number, **OLD) for number in range(4)]
+    records = [record(f"gpu-{n}", "IDLE+INVALID_REG" if n < 3 else "IDLE") for n in range(4)]
+    assert len(chosen(snapshot(pods, records, of=rolling(4, limit)))) == limit
+    assert "gpu-3" not in chosen(snapshot(pods, records, of=rolling(4, limit)))
+
+
+@pytest.mark.parametrize(("ago", "count"), [(30, 2), (61, 6)])
+def test_a_blip_of_all_old_workers_condemns_no_more_than_the_limit(ago: int, count: int) -> None:
+    since = times.text(NOW - ago)
+    pods = [pod(number, ready=False, ready_since=since, **OLD) for number in range(6)]
+    assert len(chosen(snapshot(pods, of=rolling(6, 2)))) == count
+
+
+def test_silent_nodes_are_not_condemned_at_once() -> None:
+    pods = [pod(number, **OLD) for number in range(6)]
+    records = [record(f"gpu-{number}", "IDLE+NOT_RESPONDING") for number in range(6)]
+    assert len(chosen(snapshot(pods, records, of=rolling(6, 2)))) == 2
