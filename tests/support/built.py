@@ -40,7 +40,7 @@ def _of_controller(step: golden.Step, controller: Controller) -> Iterator[JsonOb
     config_hash = ""
     try:
         config = controllers.config_map(controller, _config_inputs(step, controller))
-        config_hash = map_hash(config["data"])
+        config_hash = controllers.config_hash(config["data"])
         yield config
     except BuildError:
         pass
