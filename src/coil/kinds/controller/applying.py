@@ -6,6 +6,8 @@ import msgspec
 
 from coil.api import keys
 from coil.kinds.controller.live import (
+    FILES_S,
+    NO_WAY,
     Live,
     Outcome,
     Progress,
@@ -30,6 +32,8 @@ ASK_S = 5.0
 """Longest wait for Slurm within one pass."""
 RETRY_S = 2.0
 """Next try after Slurm did not answer."""
+
+UNDER_WAY = "slurmctld is about to read it"
 
 log = get_logger("controller-controller")
 
@@ -74,7 +78,7 @@ class Applying:
             return Outcome(target.generation, live=False, message="there is no active slurmctld pod")
         if cluster is None:
             await self._refresh_blindly(key, target, pods)
-            return Outcome(target.generation, live=False, message="no RestApi leads to slurmctld")
+            return Outcome(target.generation, live=False, message=NO_WAY)
         try:
             async with asyncio.timeout(ASK_S):
                 return await self._ask_and_do(key, target, cluster, pods, run)
@@ -98,18 +102,18 @@ class Applying:
             case Live(told=told):
                 return self._found(key, _Known(target, run, _since(running) if told else None), cluster)
             case Wait(seconds=seconds):
-                return Outcome(target.generation, live=False, message="waits", again_s=seconds)
+                return Outcome(target.generation, live=False, message=UNDER_WAY, again_s=seconds)
             case Refresh(tries=tries) as refresh:
                 hold = self._settling.remaining(key, target.generation, now, QUIET_S) if tries == 1 else 0.0
                 if hold:
-                    return Outcome(target.generation, live=False, message="settles", again_s=hold)
+                    return Outcome(target.generation, live=False, message=UNDER_WAY, again_s=hold)
                 await self._refresh(key, target, refresh, pods)
-                return Outcome(target.generation, live=False, message="waits for files", again_s=0.1)
+                return Outcome(target.generation, live=False, message=UNDER_WAY, again_s=FILES_S)
             case Reconfigure():
                 await cluster.client.reconfigure()
                 self._progress[key] = msgspec.structs.replace(self._progress[key], reconfigured_at=now)
                 log.info("slurmctld reconfigured", generation=target.generation)
-                return Outcome(target.generation, live=False, message="slurmctld reads it", again_s=0.1)
+                return Outcome(target.generation, live=False, message=UNDER_WAY, again_s=0.1)
 
     def _found(self, key: ObjectKey, known: _Known, cluster: Cluster) -> Outcome:
         self._settling.done(key)

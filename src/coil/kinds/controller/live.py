@@ -25,6 +25,7 @@ UNTOLD_S = 2.0
 """Replaces FILES_S where slurmctld does not tell what it runs with: there is no second try."""
 LONGEST_S = 30.0
 """Most that is waited between two tries."""
+NO_WAY = "no RestApi leads to slurmctld"
 CLOCKS_S = 2
 """Clocks of two nodes may differ by so much."""
 

@@ -37,6 +37,8 @@ TAKEOVER_S = 3.0
 
 NODES_S = 1.0
 """Time between two looks while nodes still run with an earlier configuration."""
+NODES_LIMIT_S = 60.0
+"""Nodes that have not come for a configuration after this time are looked at no oftener than usual."""
 
 log = get_logger(NAME)
 
@@ -85,7 +87,7 @@ class Reconciler:
         await self._report(snapshot, chosen, problems, outcome, settled=not hold)
         if any(problem.retry for problem in problems):
             raise PassFailedError(problems)
-        return After(hold or next_look(snapshot, outcome))
+        return After(hold or next_look(snapshot, outcome, utc_now().timestamp()))
 
     def _hold(self, snapshot: Snapshot, wanted: str) -> float:
         """Seconds to wait before the wanted configuration is rolled out."""
@@ -174,16 +176,20 @@ def _chosen(snapshot: Snapshot) -> str | None:
     return choose(name, snapshot.pods, controller.replicas, snapshot.responding)
 
 
-def next_look(snapshot: Snapshot, outcome: Outcome | None) -> float:
-    """Seconds until the next pass: sooner while a configuration is on its way or nodes come for it."""
+def next_look(snapshot: Snapshot, outcome: Outcome | None, now: float) -> float:
+    """Seconds until the next pass: sooner while a configuration is on its way or nodes come for it.
+
+    `now` is in Unix seconds.
+    """
     usual = period(snapshot)
     if outcome is None:
         return usual
     if not outcome.live:
         return usual if outcome.again_s is None else min(usual, outcome.again_s)
+    if outcome.since is None or now - outcome.since > NODES_LIMIT_S:
+        return usual
     here = present(outcome.nodes or {})
-    lacking = outcome.since is not None and nodes_with(outcome.since, here) < len(here)
-    return min(usual, NODES_S) if lacking else usual
+    return usual if nodes_with(outcome.since, here) == len(here) else min(usual, NODES_S)
 
 
 def period(snapshot: Snapshot) -> float:

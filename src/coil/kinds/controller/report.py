@@ -19,7 +19,7 @@ from coil.api.accounting import Accounting
 from coil.api.conditions import find
 from coil.api.controller import Controller
 from coil.api.meta import Condition
-from coil.kinds.controller.live import Outcome, nodes_with, present
+from coil.kinds.controller.live import NO_WAY, Outcome, nodes_with, present
 from coil.kinds.podwaits import why_not_ready
 from coil.kinds.status import AVAILABLE, SLURM_REACHABLE, Truth, condition
 from coil.kube.views import PodView
@@ -99,6 +99,8 @@ def configuration_live(controller: Controller, outcome: Outcome) -> Condition:
     """Which configuration slurmctld runs with, and how many slurmds have got it from there."""
     name = f"configuration {outcome.generation}"
     if not outcome.live:
+        if outcome.message == NO_WAY:
+            return condition(controller, CONFIGURATION_LIVE, "Unknown", "NoRestApi", f"{name}: {NO_WAY}")
         message = f"{name} is not live: {outcome.message}"
         return condition(controller, CONFIGURATION_LIVE, "False", "Applying", message)
     if outcome.since is None:
