@@ -82,10 +82,10 @@ class Applying:
         try:
             async with asyncio.timeout(ASK_S):
                 return await self._ask_and_do(key, target, cluster, pods, run)
-        except (SlurmError, TimeoutError) as error:
+        except (SlurmError, TimeoutError):
             await self._refresh_blindly(key, target, pods)
-            said = error.reason if isinstance(error, SlurmError) else "no answer"
-            return Outcome(target.generation, live=False, message=f"slurmctld: {said}", again_s=RETRY_S)
+            # How it fails differs from try to try, and `SlurmReachable` tells that once.
+            return Outcome(target.generation, live=False, message="Slurm does not answer", again_s=RETRY_S)
 
     async def _ask_and_do(
         self,
