@@ -2,7 +2,8 @@
 
 Since Slurm 23.11 a reconfigure starts slurmctld's program anew, so nearly everything is taken over.
 scontrol(1) excepts the ports on which the daemons listen and the means of authentication; the others
-here decide which cluster and which state it is.
+here decide which cluster and which state it is. slurmctld registers with slurmdbd at its start only
+(docs: accounting), so beginning or ending to keep accounts is here too; slurmdbd's address is not.
 """
 
 import re
@@ -14,6 +15,7 @@ RESTART_ONLY = {
     "authalttypes": "authentication",
     "credtype": "authentication",
     "tlstype": "authentication",
+    "accountingstoragetype": "registration with slurmdbd",
     "clustername": "identity of the cluster",
     "slurmuser": "user of the daemons",
     "statesavelocation": "place of the state",

@@ -14,6 +14,7 @@ from coil.build.restartonly import needs_restart
         ("SlurmctldHost=a\n", "SlurmctldHost=a\nSlurmctldHost=b\n", ("slurmctldhost",)),
         ("AuthType=auth/slurm\n", "", ("authtype",)),
         ("MaxJobCount=1\n", "MaxJobCount=2\nPartitionName=x Nodes=ALL\n", ()),
+        ("AccountingStorageHost=a\n", "AccountingStorageHost=b\n", ()),
         ("", "# AuthType=auth/slurm\n", ()),
     ],
 )

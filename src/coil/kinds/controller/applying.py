@@ -28,11 +28,12 @@ from coil.slurm.wire import RunningConfiguration
 from coil.support.log import get_logger
 from coil.support.objects import JsonObject, ObjectKey
 
-ASK_S = 5.0
+ASK_S = 2.0
 """Longest wait for Slurm within one pass."""
 RETRY_S = 2.0
 """Next try after Slurm did not answer."""
 
+SILENT = "Slurm does not answer"
 UNDER_WAY = "slurmctld is about to read it"
 
 log = get_logger("controller-controller")
@@ -79,13 +80,17 @@ class Applying:
         if cluster is None:
             await self._refresh_blindly(key, target, pods)
             return Outcome(target.generation, live=False, message=NO_WAY)
+        if not cluster.poller.health.ok:
+            # Asking again would only hold up other Controllers; its health turning brings this one back.
+            await self._refresh_blindly(key, target, pods)
+            return Outcome(target.generation, live=False, message=SILENT)
         try:
             async with asyncio.timeout(ASK_S):
                 return await self._ask_and_do(key, target, cluster, pods, run)
         except (SlurmError, TimeoutError):
             await self._refresh_blindly(key, target, pods)
             # How it fails differs from try to try, and `SlurmReachable` tells that once.
-            return Outcome(target.generation, live=False, message="Slurm does not answer", again_s=RETRY_S)
+            return Outcome(target.generation, live=False, message=SILENT, again_s=RETRY_S)
 
     async def _ask_and_do(
         self,

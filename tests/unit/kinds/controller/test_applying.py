@@ -28,7 +28,7 @@ class World:
 
     def __init__(self, files_after: float = 0.5) -> None:
         self.running, self.wanted = 1, 1
-        self.reachable, self.known = True, True
+        self.reachable, self.known, self.healthy = True, True, True
         self.asked = self.told = 0
         self.values: list[str] = []
         self.gone = False
@@ -53,7 +53,10 @@ class World:
         self._files_at = min(self._files_at, asyncio.get_running_loop().time() + self._files_after)
 
     def get(self, _key: ObjectKey) -> Any:
-        return SimpleNamespace(client=self, poller=SimpleNamespace(view=None)) if self.known else None
+        if not self.known:
+            return None
+        poller = SimpleNamespace(view=None, health=SimpleNamespace(ok=self.healthy))
+        return SimpleNamespace(client=self, poller=poller)
 
     def applying(self) -> Applying:
         return Applying(cast("Client", self), cast("Clusters", self))
@@ -111,6 +114,13 @@ async def test_while_slurm_does_not_answer_the_files_are_renewed_once_and_nothin
         assert (outcome.live, outcome.message) == (False, "Slurm does not answer")
         await asyncio.sleep(outcome.again_s or 0)
     assert (world.told, world.values) == (0, ["two"])
+
+
+async def test_a_slurm_known_to_be_away_is_not_asked_at_all() -> None:
+    world = World()
+    applying, world.healthy = world.applying(), False
+    outcome = await applying.step(ALBA, Target("two", 2), (POD,), POD)
+    assert (outcome.live, outcome.again_s, world.asked, world.values) == (False, None, 0, ["two"])
 
 
 async def test_without_a_rest_server_or_a_pod_nothing_is_told_to_slurm() -> None:
