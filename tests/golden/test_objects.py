@@ -78,7 +78,7 @@ CHANGED_LINES = {
         ["AuthAltParameters=jwks=/etc/slurm/jwks.json,jwt_key=/etc/slurm/jwt.key,userclaimfield=sub"],
         [
             "AuthAltParameters=jwks=/etc/slurm/jwks.json,jwt_key=/etc/slurm/jwt.key,userclaimfield=Sub",
-            "# Files beside this one: 60bbc683d32bc68e",
+            "# Files beside this one: f4e62276be3ea3ee",
         ],
     ),
     "Secret/books-accounting.data.slurmdbd.conf": (
