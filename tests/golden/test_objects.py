@@ -29,6 +29,7 @@ Q9 = "Q9: the password is written so that Slurm reads all of it"
 Q10 = "Q10: each slurmctld is scraped once, through the internal Service"
 REFUSED = "the API server refused it (no image, no size of the claim): nothing wrong with what was sent"
 EARLY = "clients reach slurmctld and slurmdbd when they answer, not a probe period later"
+LIVE = "a last comment names the files from other ConfigMaps: slurmctld tells by it which ones it has"
 CONSEQUENCE = "follows from the changed text"
 GOODBYE = "I3: a stopping worker leaves the reason of a node that somebody else drained"
 
@@ -37,6 +38,7 @@ DEVIATIONS = {
     ("accounting-external", f"StatefulSet/larch-controller{_HASH}"): CONSEQUENCE,
     ("accounting-options", "Secret/books-accounting.data.slurmdbd.conf"): Q9,
     ("accounting-options", f"StatefulSet/books-accounting{_DBD_HASH}"): CONSEQUENCE,
+    ("controller-inplace", "ConfigMap/elm-config.data.slurm.conf"): LIVE,
     ("controller-metrics", "ServiceMonitor/gorse-controller.spec.endpoints[0].relabelings"): Q10,
     ("controller-metrics", "ServiceMonitor/gorse-controller.spec.endpoints[1].relabelings"): Q10,
     ("controller-scripts", "ConfigMap/fern-config.data.slurm.conf"): Q8B,
@@ -71,9 +73,13 @@ CHANGED_LINES = {
         ["AccountingStorageHost=dbd-accounting", "AccountingStoragePort=6819"],
         ["AccountingStorageHost=dbd.larch.test", "AccountingStoragePort=6919"],
     ),
+    "ConfigMap/elm-config.data.slurm.conf": ([], ["# Files beside this one: 8e52e7ba9b2adc05"]),
     "ConfigMap/fern-config.data.slurm.conf": (
         ["AuthAltParameters=jwks=/etc/slurm/jwks.json,jwt_key=/etc/slurm/jwt.key,userclaimfield=sub"],
-        ["AuthAltParameters=jwks=/etc/slurm/jwks.json,jwt_key=/etc/slurm/jwt.key,userclaimfield=Sub"],
+        [
+            "AuthAltParameters=jwks=/etc/slurm/jwks.json,jwt_key=/etc/slurm/jwt.key,userclaimfield=Sub",
+            "# Files beside this one: f4e62276be3ea3ee",
+        ],
     ),
     "Secret/books-accounting.data.slurmdbd.conf": (
         ["StoragePass=p#ss word=1"],

@@ -26,6 +26,8 @@ Objects = dict[tuple[str, str], JsonObject]
 
 def _config_inputs(step: golden.Step, controller: Controller) -> ConfigInputs:
     names = {ref.name for ref in controllers.references(controller)}
+    if controller.spec.jwks_key_ref is not None:
+        names.add(controller.spec.jwks_key_ref.name)
     found = {name: step.data("ConfigMap", name) for name in names}
     wanted = controller.spec.accounting_ref
     accounting = [item for item in step.all(Accounting) if wanted and item.metadata.name == wanted.name]
@@ -40,7 +42,7 @@ def _of_controller(step: golden.Step, controller: Controller) -> Iterator[JsonOb
     config_hash = ""
     try:
         config = controllers.config_map(controller, _config_inputs(step, controller))
-        config_hash = map_hash(config["data"])
+        config_hash = controllers.config_hash(config["data"])
         yield config
     except BuildError:
         pass

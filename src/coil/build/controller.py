@@ -1,7 +1,7 @@
 """The objects of a Controller (spec: control-plane 5).
 
     config = config_map(controller, config_inputs)
-    hashes = PodHashes(slurm_key=map_hash(...), jwt_key=map_hash(...), config=map_hash(config["data"]))
+    hashes = PodHashes(slurm_key=map_hash(...), jwt_key=map_hash(...), config=config_hash(config["data"]))
     for manifest in (internal_service(c), service(c), config, stateful_set(c, hashes), service_monitor(c)):
         ...
 
@@ -9,6 +9,7 @@ Every function is pure and returns a manifest, or None when the Controller shall
 BuildError says which member of the Controller makes an object impossible.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -19,10 +20,13 @@ from coil.api.meta import LocalObjectReference
 from coil.build import core, metadata, pods, scripts
 from coil.build import service as services
 from coil.build.errors import BuildError
+from coil.build.hashes import map_hash
 from coil.build.slurmconf import ConfigInputs, config_files, state_dir
 from coil.support.objects import JsonObject
 
 _METRICS_PATHS = ("/metrics/jobs", "/metrics/nodes", "/metrics/partitions", "/metrics/scheduler")
+_FILES_MARK = "# Files beside this one: "
+_MARK_LENGTH = 16
 _FILE_MODE = 0o610
 _PROBE_FAILURES = 6
 _AUTH_SOCKET = core.mount(keys.VOLUME_AUTH_SOCKET, keys.DIR_AUTH_SOCKET)
@@ -79,7 +83,11 @@ def internal_service(controller: Controller) -> JsonObject | None:
 
 
 def config_map(controller: Controller, inputs: ConfigInputs) -> JsonObject:
-    """The ConfigMap with slurm.conf, for an external slurmctld as well."""
+    """The ConfigMap with slurm.conf, for an external slurmctld as well.
+
+    A last comment in slurm.conf names the content of the files that come from other ConfigMaps: slurmctld
+    hashes its slurm.conf, comments included, so its hash tells which of those files it has.
+    """
     name = names.controller_config(controller.metadata.name)
     if controller.spec.external:
         template = controller.spec.template.metadata
@@ -91,9 +99,39 @@ def config_map(controller: Controller, inputs: ConfigInputs) -> JsonObject:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": meta,
-        "data": config_files(controller, inputs),
+        "data": _marked(controller, config_files(controller, inputs), inputs),
         "immutable": False,
     }
+
+
+def config_hash(data: Mapping[str, str]) -> str:
+    """Map hash of the configuration ConfigMap, without what is said about files of other ConfigMaps."""
+    own = {name: "".join(_unmarked(text)) for name, text in data.items()}
+    return map_hash(own)
+
+
+def _unmarked(text: str) -> list[str]:
+    return [line for line in text.splitlines(keepends=True) if not line.startswith(_FILES_MARK)]
+
+
+def _marked(controller: Controller, files: dict[str, str], inputs: ConfigInputs) -> dict[str, str]:
+    beside = beside_files(controller, inputs)
+    if controller.spec.external or not beside:
+        return files
+    content = map_hash({name: f"{name}\0{text}\0" for name, text in beside.items()})
+    mark = f"{_FILES_MARK}{content[:_MARK_LENGTH]}\n"
+    return {**files, keys.FILE_SLURM_CONF: files[keys.FILE_SLURM_CONF] + mark}
+
+
+def beside_files(controller: Controller, inputs: ConfigInputs) -> dict[str, str]:
+    """The files in /etc/slurm that come from ConfigMaps of the user, by name."""
+    found: dict[str, str] = {}
+    for ref in references(controller):
+        found |= inputs.config_maps.get(ref.name, {})
+    jwks = controller.spec.jwks_key_ref
+    if jwks is not None and jwks.key in inputs.config_maps.get(jwks.name, {}):
+        found[keys.FILE_JWKS] = inputs.config_maps[jwks.name][jwks.key]
+    return found
 
 
 def stateful_set(controller: Controller, hashes: PodHashes) -> JsonObject | None:

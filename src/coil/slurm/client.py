@@ -15,6 +15,7 @@ from coil.slurm.errors import BadReply, Unauthorized
 from coil.slurm.transport import Exchange, Transport, Wire
 from coil.slurm.updates import update_each
 from coil.slurm.wire import (
+    ConfigurationEnvelope,
     ControllerPing,
     Envelope,
     JobsEnvelope,
@@ -28,6 +29,7 @@ from coil.slurm.wire import (
     Reservation,
     ReservationsEnvelope,
     ReservationUpdate,
+    RunningConfiguration,
     SlurmJob,
     SlurmNode,
     decode_items,
@@ -40,6 +42,8 @@ LIST_DEADLINE_S = 50.0
 """Longest wait for a list or a bulk update. 10,000 nodes take slurmrestd 2 s, on a busy machine 15 s; after
 an outage the next try must come within 60 s (invariant I6)."""
 
+_WITH_CONFIGURATION = frozenset({"v0.0.45"})
+"""Versions that serve `GET conf`."""
 _AUTHENTICATION_ERROR = "Protocol authentication error"
 _NODE = msgspec.json.Decoder(SlurmNode)
 _JOB = msgspec.json.Decoder(SlurmJob)
@@ -195,8 +199,17 @@ class SlurmClient:
         await self._call("DELETE", f"node/{_quoted(name)}", Envelope)
 
     async def reconfigure(self) -> None:
-        """Make slurmctld read its configuration again and pass it on to the slurmds."""
+        """Make slurmctld read its configuration again and pass it on to the slurmds.
+
+        It answers before it has read anything: `configuration` tells how that went.
+        """
         await self._call("GET", "reconfigure/", Envelope, deadline_s=LIST_DEADLINE_S)
+
+    async def configuration(self) -> RunningConfiguration | None:
+        """Which slurm.conf slurmctld runs with; None when the API version does not tell."""
+        if await self._dialogue.negotiated() not in _WITH_CONFIGURATION:
+            return None
+        return (await self._call("GET", "conf", ConfigurationEnvelope)).about
 
     async def _update(self, names: Sequence[str], update: NodeUpdate) -> None:
         if len(names) == 1:

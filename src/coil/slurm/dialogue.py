@@ -44,14 +44,14 @@ class Dialogue:
     async def ask(self, exchange: Exchange, kind: type[E]) -> E | NotModified:
         """Send a request, its path without the version, and return the whole answer."""
         await self._recognise(exchange)
-        parser = await self._negotiated()
+        parser = await self.negotiated()
         try:
             reply = await self._transport.send(_versioned(exchange, parser))
         except NotServed:
             # The server was replaced by one without this version; a path it does not know had no effect.
             self.forget()
             await self._recognise(exchange)
-            parser = await self._negotiated()
+            parser = await self.negotiated()
             reply = await self._transport.send(_versioned(exchange, parser))
         if isinstance(reply, NotModified):
             return reply
@@ -62,8 +62,8 @@ class Dialogue:
         if exchange.method != "GET" and self.cluster and not self._recognised:
             await self.ask(_PING, Envelope)
 
-    async def _negotiated(self) -> str:
-        """Choose a version; many callers share one question."""
+    async def negotiated(self) -> str:
+        """The version in use, chosen now if need be; many callers share one question."""
         async with self._negotiating:
             if not self.data_parser:
                 served = await self._served()

@@ -57,6 +57,8 @@ class SlurmNode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     hostname: str = ""
     address: str = ""
     version: str = ""
+    started_at: Number = msgspec.field(name="slurmd_start_time", default=UNSET)
+    """Start of slurmd by its own clock; a reconfigure starts the program anew."""
 
     @property
     def base_state(self) -> str:
@@ -217,6 +219,25 @@ class PingEnvelope(Envelope, frozen=True, kw_only=True):
     """Answer of `GET ping/`."""
 
     pings: list[ControllerPing]
+
+
+class RunningConfiguration(msgspec.Struct, frozen=True, gc=False):
+    """What slurmctld says about the slurm.conf it runs with.
+
+    Attributes:
+        hash: of the text; see `coil.support.confhash`.
+        since: when slurmctld began to run with it, by slurmctld's clock, Unix seconds: its start or, since a
+            reconfigure starts the program anew, the last reconfigure.
+    """
+
+    hash: int = msgspec.field(name="HashValue")
+    since: int = msgspec.field(name="BOOT_TIME")
+
+
+class ConfigurationEnvelope(Envelope, frozen=True, kw_only=True):
+    """Answer of `GET conf`; the parameters themselves are not read."""
+
+    about: RunningConfiguration = msgspec.field(name="slurm_conf_meta")
 
 
 class ServedPaths(msgspec.Struct, frozen=True):

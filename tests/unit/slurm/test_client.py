@@ -19,7 +19,7 @@ from coil.slurm.errors import (
     Unreachable,
 )
 from coil.slurm.http1 import Answer, ProtocolError
-from coil.slurm.wire import JobsReply, NodesReply, NotModified
+from coil.slurm.wire import JobsReply, NodesReply, NotModified, RunningConfiguration
 from tests.support.slurmrest import ScriptedWire, error, reply, table
 
 pytestmark = pytest.mark.asyncio
@@ -36,6 +36,16 @@ async def nodes_from(status: int, body: bytes) -> NodesReply | NotModified:
     wire = ScriptedWire()
     wire.on("nodes/", status, body)
     return await client_of(wire).nodes()
+
+
+async def test_only_the_newest_version_tells_what_slurmctld_runs_with() -> None:
+    about = {"HashValue": 4031097061, "BOOT_TIME": 1796062618, "SLURM_VERSION": "26.05.5"}
+    wire = ScriptedWire()
+    wire.on("/conf", 200, reply({"slurm_conf": {}, "slurm_conf_meta": about}))
+    assert await client_of(wire).configuration() == RunningConfiguration(4031097061, 1796062618)
+    older = ScriptedWire("v0.0.43", "v0.0.44")
+    assert await client_of(older).configuration() is None
+    assert older.lines == []
 
 
 async def test_a_whole_list_is_read_with_the_members_we_know() -> None:

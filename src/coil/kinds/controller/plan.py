@@ -18,11 +18,16 @@ from coil.build import controller as build
 from coil.build.advice import controller_advice
 from coil.build.errors import BuildError
 from coil.build.hashes import map_hash
+from coil.build.restartonly import needs_restart
 from coil.build.slurmconf import ConfigInputs
-from coil.kinds.controller.snapshot import Snapshot
+from coil.kinds.controller.live import Target
+from coil.kinds.controller.snapshot import NO_RESTAPI, Snapshot
 from coil.kinds.references import missing_key
 from coil.kinds.status import AVAILABLE
 from coil.kinds.steps import Apply, Failed, Remove, Step
+from coil.kube.views import ManifestView
+from coil.support.confhash import conf_hash
+from coil.support.objects import JsonObject
 
 INTERNAL_SERVICE = "Internal Service"
 SERVICE = "Service"
@@ -34,6 +39,7 @@ ACCOUNTING = "Accounting"
 
 SHARED = "ReadWriteMany"
 NO_ACCOUNTS = "AccountingStorageType=accounting_storage/none"
+_GENERATION_LENGTH = 12
 
 
 def config_step(snapshot: Snapshot) -> Apply | Failed:
@@ -47,7 +53,58 @@ def config_step(snapshot: Snapshot) -> Apply | Failed:
         wanted = build.config_map(snapshot.controller, _inputs(snapshot))
     except BuildError as error:
         return Failed(name=CONFIG, reason="Invalid", message=str(error))
+    if snapshot.live.config is not None and not snapshot.controller.spec.external:
+        wanted = _noting_restart(wanted, snapshot.live.config, live=snapshot.slurm is not NO_RESTAPI)
     return Apply(name=CONFIG, wanted=wanted, live=snapshot.live.config)
+
+
+def _noting_restart(wanted: JsonObject, before: ManifestView, *, live: bool) -> JsonObject:
+    """With the note, written in one request with the change, that pods have to be made for it.
+
+    That is so when slurmctld cannot take the change over, or nobody can tell it to (`live` is false).
+    """
+    old, new = before.data.get(keys.FILE_SLURM_CONF, ""), wanted["data"][keys.FILE_SLURM_CONF]
+    changed = build.config_hash(before.data) != build.config_hash(wanted["data"])
+    if not old or not changed or (live and not needs_restart(old, new)):
+        return wanted
+    annotations = {**wanted["metadata"].get("annotations", {})}
+    annotations[keys.ANNOTATION_RESTART_FOR] = build.config_hash(wanted["data"])
+    return {**wanted, "metadata": {**wanted["metadata"], "annotations": annotations}}
+
+
+def pod_config_hash(snapshot: Snapshot, config: Apply) -> str:
+    """The hash in the pod template: that of the last configuration which running pods could not take over.
+
+    A StatefulSet that is there, of whichever operator, keeps its hash otherwise: everything else reaches
+    slurmctld while it runs.
+    """
+    before = snapshot.live.config
+    noted = _annotation(config.wanted["metadata"]) or (_annotation_of(before) if before else "")
+    return noted or _live_config_hash(snapshot.live.stateful_set) or build.config_hash(config.wanted["data"])
+
+
+def _annotation(metadata: JsonObject) -> str:
+    return metadata.get("annotations", {}).get(keys.ANNOTATION_RESTART_FOR, "")
+
+
+def _annotation_of(config: ManifestView) -> str:
+    return config.metadata.annotations.get(keys.ANNOTATION_RESTART_FOR, "")
+
+
+def _live_config_hash(live: ManifestView | None) -> str:
+    template: JsonObject = live.spec.get("template", {}) if live is not None else {}
+    annotations = template.get("metadata", {}).get("annotations") or {}
+    return annotations.get(keys.ANNOTATION_SLURM_CONFIG_HASH, "")
+
+
+def target(snapshot: Snapshot, config: Apply | Failed) -> Target | None:
+    """The configuration that a running slurmctld shall have; None when there is none to bring to it."""
+    if isinstance(config, Failed) or snapshot.controller.spec.external:
+        return None
+    data: dict[str, str] = config.wanted["data"]
+    files = {**data, **build.beside_files(snapshot.controller, _inputs(snapshot))}
+    named = {name: f"{name}\0{text}\0" for name, text in data.items()}
+    return Target(map_hash(named)[:_GENERATION_LENGTH], conf_hash(data[keys.FILE_SLURM_CONF], files))
 
 
 def advice(snapshot: Snapshot) -> list[str]:
@@ -80,14 +137,12 @@ def rollout(snapshot: Snapshot, config: Apply | Failed) -> str:
     """Hash of a configuration that a slurmctld pod is to be started or replaced for; empty when none is."""
     if isinstance(config, Failed) or snapshot.controller.spec.external:
         return ""
-    wanted = map_hash(config.wanted["data"])
-    live = snapshot.live.stateful_set
-    if live is None:
-        return wanted
+    if snapshot.live.stateful_set is None:
+        return build.config_hash(config.wanted["data"])
     if snapshot.controller.spec.inplace_reconfigure:
         return ""
-    annotations = live.spec.get("template", {}).get("metadata", {}).get("annotations") or {}
-    return "" if annotations.get(keys.ANNOTATION_SLURM_CONFIG_HASH) == wanted else wanted
+    wanted = pod_config_hash(snapshot, config)
+    return "" if _live_config_hash(snapshot.live.stateful_set) == wanted else wanted
 
 
 def steps(snapshot: Snapshot, config: Apply | Failed, hold: float) -> tuple[Step, ...]:
@@ -155,7 +210,7 @@ def _hashes(snapshot: Snapshot, config: Apply) -> build.PodHashes:
     return build.PodHashes(
         slurm_key=map_hash(_secret(snapshot, controller.spec.slurm_key_ref)),
         jwt_key=map_hash(_secret(snapshot, controller.jwt_ref)),
-        config=map_hash(config.wanted["data"]),
+        config=pod_config_hash(snapshot, config),
     )
 
 

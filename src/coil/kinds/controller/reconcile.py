@@ -9,6 +9,8 @@ from coil.kinds import steps
 from coil.kinds.children import Children
 from coil.kinds.controller import plan, report
 from coil.kinds.controller.active import LabelChange, choose, label_changes, labelled
+from coil.kinds.controller.applying import Applying
+from coil.kinds.controller.live import Outcome, nodes_with, present
 from coil.kinds.controller.observe import Observer
 from coil.kinds.controller.settling import LONE_S, QUIET_S, Settling
 from coil.kinds.controller.snapshot import NO_RESTAPI, Snapshot
@@ -17,7 +19,7 @@ from coil.kinds.record import Record
 from coil.kinds.resources import CONTROLLERS
 from coil.kinds.runtime import Runtime
 from coil.kinds.status import RECONCILED, Problem, is_news, reconciled, status_change, write_status
-from coil.kinds.steps import PassFailedError, record_problems
+from coil.kinds.steps import Apply, Failed, PassFailedError, record_problems
 from coil.kube import core
 from coil.kube.client import Client
 from coil.kube.controller import DONE, After, Controller, Result
@@ -33,6 +35,11 @@ PERIOD_S = 30.0
 TAKEOVER_S = 3.0
 """Time between two questions for the active slurmctld while none of several is known to be."""
 
+NODES_S = 1.0
+"""Time between two looks while nodes still run with an earlier configuration."""
+NODES_LIMIT_S = 60.0
+"""Nodes that have not come for a configuration after this time are looked at no oftener than usual."""
+
 log = get_logger(NAME)
 
 
@@ -40,7 +47,7 @@ def register(runtime: Runtime) -> None:
     """Reconcile Controllers."""
     observer = Observer(runtime)
     record = runtime.recorder(NAME, CONTROLLERS)
-    reconciler = Reconciler(observer, runtime.client, record)
+    reconciler = Reconciler(observer, runtime.client, record, Applying(runtime.client, runtime.clusters))
     controller = Controller(
         NAME, reconciler.reconcile, workers=runtime.workers("controller"), caches=observer.stores
     )
@@ -51,12 +58,13 @@ def register(runtime: Runtime) -> None:
 class Reconciler:
     """Brings the children, the active label and the conditions of a Controller in line with its spec."""
 
-    def __init__(self, observer: Observer, client: Client, record: Record) -> None:
+    def __init__(self, observer: Observer, client: Client, record: Record, applying: Applying) -> None:
         self._observer = observer
         self._client = client
         self._record = record
         self._children = Children(client, record)
         self._settling = Settling()
+        self._applying = applying
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """One pass.
@@ -67,6 +75,7 @@ class Reconciler:
         snapshot = await self._observer.snapshot(key)
         if snapshot is None or snapshot.controller.metadata.deletion_timestamp is not None:
             self._settling.done(key)
+            self._applying.forget(key)
             return DONE
         config = plan.config_step(snapshot)
         hold = self._hold(snapshot, plan.rollout(snapshot, config))
@@ -74,10 +83,11 @@ class Reconciler:
         problems = await steps.run(self._children, snapshot.controller, planned)
         chosen = _chosen(snapshot)
         problems += await self._label(snapshot, chosen)
-        await self._report(snapshot, chosen, problems, settled=not hold)
+        outcome = await self._apply(snapshot, config, chosen, problems) if not hold else None
+        await self._report(snapshot, chosen, problems, outcome, settled=not hold)
         if any(problem.retry for problem in problems):
             raise PassFailedError(problems)
-        return After(hold or period(snapshot))
+        return After(hold or next_look(snapshot, outcome, utc_now().timestamp()))
 
     def _hold(self, snapshot: Snapshot, wanted: str) -> float:
         """Seconds to wait before the wanted configuration is rolled out."""
@@ -88,6 +98,21 @@ class Reconciler:
         lone = snapshot.live.stateful_set is None and not snapshot.nodesets
         now = asyncio.get_running_loop().time()
         return self._settling.remaining(key, wanted, now, LONE_S if lone else QUIET_S)
+
+    async def _apply(
+        self, snapshot: Snapshot, config: Apply | Failed, chosen: str | None, problems: list[Problem]
+    ) -> Outcome | None:
+        """Bring the written configuration to the running slurmctld."""
+        target = plan.target(snapshot, config)
+        if target is None or any(problem.step == plan.CONFIG for problem in problems):
+            return None
+        name = chosen or labelled(snapshot.pods)
+        active = next((pod for pod in snapshot.pods if pod.metadata.name == name), None)
+        try:
+            return await self._applying.step(snapshot.controller.metadata.key, target, snapshot.pods, active)
+        except ApiError as error:
+            problems.append(Problem("Live Configuration", "PatchFailed", str(error), retry=True))
+            return None
 
     async def _label(self, snapshot: Snapshot, chosen: str | None) -> list[Problem]:
         namespace = snapshot.controller.metadata.namespace
@@ -109,7 +134,13 @@ class Reconciler:
         log.info("active label moved", pod=change.pod, active=change.active)
 
     async def _report(
-        self, snapshot: Snapshot, chosen: str | None, problems: Sequence[Problem], *, settled: bool
+        self,
+        snapshot: Snapshot,
+        chosen: str | None,
+        problems: Sequence[Problem],
+        outcome: Outcome | None,
+        *,
+        settled: bool,
     ) -> None:
         """Write the conditions. While a configuration settles nothing new is said about the steps."""
         controller, live = snapshot.controller, snapshot.controller.status.conditions
@@ -129,6 +160,9 @@ class Reconciler:
             ),
             report.slurm_reachable(controller, snapshot.slurm, live),
             attention,
+            find(live, report.CONFIGURATION_LIVE)
+            if outcome is None
+            else report.configuration_live(controller, outcome),
         ]
         ours = [condition for condition in conditions if condition is not None]
         await write_status(self._client, CONTROLLERS, controller, status_change(live, ours, utc_now()))
@@ -140,6 +174,22 @@ def _chosen(snapshot: Snapshot) -> str | None:
         return None
     name = controller.metadata.name
     return choose(name, snapshot.pods, controller.replicas, snapshot.responding)
+
+
+def next_look(snapshot: Snapshot, outcome: Outcome | None, now: float) -> float:
+    """Seconds until the next pass: sooner while a configuration is on its way or nodes come for it.
+
+    `now` is in Unix seconds.
+    """
+    usual = period(snapshot)
+    if outcome is None:
+        return usual
+    if not outcome.live:
+        return usual if outcome.again_s is None else min(usual, outcome.again_s)
+    if outcome.since is None or now - outcome.since > NODES_LIMIT_S:
+        return usual
+    here = present(outcome.nodes or {})
+    return usual if nodes_with(outcome.since, here) == len(here) else min(usual, NODES_S)
 
 
 def period(snapshot: Snapshot) -> float:

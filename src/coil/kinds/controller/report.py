@@ -7,6 +7,7 @@ The reference fills no conditions; these are coil's own:
 | Reconciled | every child object is as wanted |
 | Available | the slurmctld pod that the Service points at is ready |
 | SlurmReachable | the operator gets answers from Slurm |
+| ConfigurationLive | slurmctld runs with the wanted configuration |
 | NeedsAttention | something can be built, but hardly does what was meant |
 """
 
@@ -18,11 +19,13 @@ from coil.api.accounting import Accounting
 from coil.api.conditions import find
 from coil.api.controller import Controller
 from coil.api.meta import Condition
+from coil.kinds.controller.live import NO_WAY, Outcome, nodes_with, present
 from coil.kinds.podwaits import why_not_ready
 from coil.kinds.status import AVAILABLE, SLURM_REACHABLE, Truth, condition
 from coil.kube.views import PodView
 
 NEEDS_ATTENTION = "NeedsAttention"
+CONFIGURATION_LIVE = "ConfigurationLive"
 
 
 class Slurm(msgspec.Struct, frozen=True, gc=False):
@@ -90,3 +93,19 @@ def needs_attention(
     if find(live, NEEDS_ATTENTION) is None:
         return None
     return condition(controller, NEEDS_ATTENTION, "False", "NoAdvice", "nothing looks unintended")
+
+
+def configuration_live(controller: Controller, outcome: Outcome) -> Condition:
+    """Which configuration slurmctld runs with, and how many slurmds have got it from there."""
+    name = f"configuration {outcome.generation}"
+    if not outcome.live:
+        if outcome.message == NO_WAY:
+            return condition(controller, CONFIGURATION_LIVE, "Unknown", "NoRestApi", f"{name}: {NO_WAY}")
+        message = f"{name} is not live: {outcome.message}"
+        return condition(controller, CONFIGURATION_LIVE, "False", "Applying", message)
+    if outcome.since is None:
+        message = f"{name} was handed to slurmctld, which does not tell whether it runs with it"
+        return condition(controller, CONFIGURATION_LIVE, "True", "Applied", message)
+    here = present(outcome.nodes or {})
+    where = f"on slurmctld and {nodes_with(outcome.since, here)} of {len(here)} nodes"
+    return condition(controller, CONFIGURATION_LIVE, "True", "Live", f"{name} is live {where}")

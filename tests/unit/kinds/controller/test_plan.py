@@ -1,5 +1,6 @@
 """Claims about the steps of a pass over a Controller (spec: control-plane 5, 22)."""
 
+import json
 import random
 from typing import Any
 
@@ -12,8 +13,9 @@ from coil.api.controller import Controller
 from coil.api.defaults import with_defaults
 from coil.api.nodeset import NodeSet
 from coil.kinds.controller.monitors import Monitor
-from coil.kinds.controller.plan import advice, config_step, rollout, steps
-from coil.kinds.controller.snapshot import Children, Snapshot
+from coil.kinds.controller.plan import advice, config_step, rollout, steps, target
+from coil.kinds.controller.report import Slurm
+from coil.kinds.controller.snapshot import NO_RESTAPI, Children, Snapshot
 from coil.kinds.steps import Apply, Failed, Remove, Step
 from coil.kube.views import ManifestView
 
@@ -123,14 +125,96 @@ def _nodeset(name: str) -> NodeSet:
     )
 
 
-def test_only_a_configuration_that_no_pod_has_yet_is_rolled_out() -> None:
+def _running(given: Snapshot) -> Children:
+    found = planned(given)
+    return Children(stateful_set=live(found["StatefulSet"]), config=live(found["Config"]))
+
+
+def test_without_a_way_to_slurm_a_changed_configuration_replaces_the_pods() -> None:
     fresh = snapshot()
     assert rollout(fresh, config_step(fresh))
-    running = Children(stateful_set=live(planned(fresh)["StatefulSet"]))
-    same = snapshot(live=running)
+    same = snapshot(live=_running(fresh))
     assert not rollout(same, config_step(same))
-    grown = snapshot(live=running, nodesets=(_nodeset("cpu"),))
+    grown = snapshot(live=same.live, nodesets=(_nodeset("cpu"),))
     assert rollout(grown, config_step(grown))
+
+
+def _written(given: Snapshot, **members: Any) -> Snapshot:
+    """The same after the ConfigMap, and nothing else, has been written."""
+    config = live(config_step(given))
+    children = msgspec.structs.replace(given.live, config=config)
+    return msgspec.structs.replace(given, live=children, **members)
+
+
+ANSWERS = Slurm("True", "Answers", "")
+
+
+def test_what_slurmctld_takes_over_while_it_runs_replaces_no_pod() -> None:
+    running = _running(snapshot())
+    grown = snapshot(live=running, nodesets=(_nodeset("cpu"),), slurm=ANSWERS)
+    for given in (grown, _written(grown), _written(grown, slurm=NO_RESTAPI)):
+        assert not rollout(given, config_step(given))
+        assert planned(given)["StatefulSet"] == planned(snapshot(live=running))["StatefulSet"]
+
+
+def test_a_statefulset_taken_over_keeps_the_hash_of_its_former_operator() -> None:
+    running = _running(snapshot(slurm=ANSWERS))
+    assert running.stateful_set is not None
+    spec = json.loads(json.dumps(running.stateful_set.spec))
+    annotations = spec["template"]["metadata"]["annotations"]
+    annotations[keys.ANNOTATION_SLURM_CONFIG_HASH] = "theirs"
+    foreign = msgspec.structs.replace(running.stateful_set, spec=spec)
+    given = snapshot(live=Children(stateful_set=foreign, config=running.config), slurm=ANSWERS)
+    assert not rollout(given, config_step(given))
+    step = planned(given)["StatefulSet"]
+    assert isinstance(step, Apply)
+    assert (
+        step.wanted["spec"]["template"]["metadata"]["annotations"]
+        == spec["template"]["metadata"]["annotations"]
+    )
+
+
+def test_a_restart_only_parameter_replaces_the_pods_even_if_the_operator_dies_in_between() -> None:
+    running = _running(snapshot())
+    wanting = controller(extraConf="AuthAltTypes=auth/jwt,auth/slurm")
+    given = snapshot(controller=wanting, live=running, slurm=ANSWERS)
+    wanted = rollout(given, config_step(given))
+    assert wanted
+    later = _written(given)
+    assert rollout(later, config_step(later)) == wanted
+    # Once the pods are made for it, further changes are live again.
+    rolled = msgspec.structs.replace(
+        later,
+        live=Children(stateful_set=live(planned(later)["StatefulSet"]), config=later.live.config),
+        nodesets=(_nodeset("cpu"),),
+    )
+    assert not rollout(rolled, config_step(rolled))
+
+
+def test_the_generation_changes_with_every_file_and_the_hash_covers_included_ones() -> None:
+    wanting = controller(configFileRefs=[{"name": "files"}], extraConf="Include more.conf")
+    targets = [
+        target(given, config_step(given))
+        for text in ("MaxJobCount=5", "MaxJobCount=6")
+        for other in ("", "# x")
+        for given in [
+            snapshot(
+                controller=wanting,
+                config_maps={"files": {"more.conf": text, "gres.conf": other}},
+            )
+        ]
+    ]
+    assert len({found.generation for found in targets if found}) == len(targets)
+    assert len({found.hash for found in targets if found and found.hash}) == len(targets)
+
+
+def test_files_of_others_change_the_text_but_not_the_hash_of_the_pods() -> None:
+    wanting = controller(configFileRefs=[{"name": "files"}])
+    first, other = (
+        snapshot(controller=wanting, config_maps={"files": {"gres.conf": text}}) for text in ("", "# x")
+    )
+    assert config_step(first) != config_step(other)
+    assert planned(first)["StatefulSet"] == planned(other)["StatefulSet"]
 
 
 def test_with_inplace_reconfigure_a_running_pod_is_not_replaced() -> None:

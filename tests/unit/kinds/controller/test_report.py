@@ -8,7 +8,15 @@ import pytest
 from coil.api.accounting import Accounting
 from coil.api.controller import Controller, ControllerSpec
 from coil.api.meta import Condition, ObjectMeta
-from coil.kinds.controller.report import Slurm, available, needs_attention, obstacles, slurm_reachable
+from coil.kinds.controller.live import NO_WAY, Outcome
+from coil.kinds.controller.report import (
+    Slurm,
+    available,
+    configuration_live,
+    needs_attention,
+    obstacles,
+    slurm_reachable,
+)
 from coil.kube.views import PodView
 
 ALBA = Controller(metadata=ObjectMeta(name="alba", namespace="ns", generation=7))
@@ -107,3 +115,33 @@ def test_advice_is_told_and_taken_back() -> None:
     taken_back = needs_attention(ALBA, [], [given])
     assert taken_back is not None
     assert taken_back.status == "False"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told"),
+    [
+        (
+            Outcome("g", live=True, since=100, nodes={}),
+            ("True", "Live", "configuration g is live on slurmctld and 0 of 0 nodes"),
+        ),
+        (
+            Outcome("g", live=True),
+            (
+                "True",
+                "Applied",
+                "configuration g was handed to slurmctld, which does not tell whether it runs with it",
+            ),
+        ),
+        (
+            Outcome("g", live=False, message="m", again_s=1.0),
+            ("False", "Applying", "configuration g is not live: m"),
+        ),
+        (
+            Outcome("g", live=False, message=NO_WAY),
+            ("Unknown", "NoRestApi", f"configuration g: {NO_WAY}"),
+        ),
+    ],
+)
+def test_which_configuration_is_live(outcome: Outcome, told: tuple[str, str, str]) -> None:
+    found = configuration_live(ALBA, outcome)
+    assert (found.status, found.reason, found.message) == told

@@ -1,0 +1,178 @@
+"""Do what `live` decides: one step in each pass, and remember how far each Controller has come."""
+
+import asyncio
+
+import msgspec
+
+from coil.api import keys
+from coil.kinds.controller.live import (
+    FILES_S,
+    NO_WAY,
+    Live,
+    Outcome,
+    Progress,
+    Reconfigure,
+    Refresh,
+    Target,
+    Wait,
+    next_step,
+)
+from coil.kinds.controller.settling import QUIET_S, Settling
+from coil.kube import core
+from coil.kube.client import Client
+from coil.kube.errors import Conflict, NotFound
+from coil.kube.views import PodView
+from coil.slurm.clusters import Cluster, Clusters
+from coil.slurm.errors import SlurmError
+from coil.slurm.wire import RunningConfiguration
+from coil.support.log import get_logger
+from coil.support.objects import JsonObject, ObjectKey
+
+ASK_S = 2.0
+"""Longest wait for Slurm within one pass."""
+RETRY_S = 2.0
+"""Next try after Slurm did not answer."""
+
+SILENT = "Slurm does not answer"
+UNDER_WAY = "slurmctld is about to read it"
+
+log = get_logger("controller-controller")
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """What was found live, and on which run of which pod."""
+
+    target: Target
+    run: tuple[str, int]
+    since: int | None
+
+
+class Applying:
+    """Applies configurations; its memory only saves questions, nothing is lost with it."""
+
+    def __init__(self, client: Client, clusters: Clusters) -> None:
+        self._client = client
+        self._clusters = clusters
+        self._settling = Settling()
+        self._progress: dict[ObjectKey, Progress] = {}
+        self._known: dict[ObjectKey, _Known] = {}
+
+    def forget(self, key: ObjectKey) -> None:
+        """The Controller is gone."""
+        self._settling.done(key)
+        self._progress.pop(key, None)
+        self._known.pop(key, None)
+
+    async def step(
+        self, key: ObjectKey, target: Target, pods: tuple[PodView, ...], active: PodView | None
+    ) -> Outcome:
+        """Bring the target one step further.
+
+        Raises:
+            ApiError: a pod could not be patched.
+        """
+        cluster, known = self._clusters.get(key), self._known.get(key)
+        run = _run(active)
+        if known is not None and (known.target, known.run) == (target, run):
+            return self._live(target, known.since, cluster)
+        if active is None or active.terminating:
+            return Outcome(target.generation, live=False, message="there is no active slurmctld pod")
+        if cluster is None:
+            await self._refresh_blindly(key, target, pods)
+            return Outcome(target.generation, live=False, message=NO_WAY)
+        if not cluster.poller.health.ok:
+            # Asking again would only hold up other Controllers; its health turning brings this one back.
+            await self._refresh_blindly(key, target, pods)
+            return Outcome(target.generation, live=False, message=SILENT)
+        try:
+            async with asyncio.timeout(ASK_S):
+                return await self._ask_and_do(key, target, cluster, pods, run)
+        except (SlurmError, TimeoutError):
+            await self._refresh_blindly(key, target, pods)
+            # How it fails differs from try to try, and `SlurmReachable` tells that once.
+            return Outcome(target.generation, live=False, message=SILENT, again_s=RETRY_S)
+
+    async def _ask_and_do(
+        self,
+        key: ObjectKey,
+        target: Target,
+        cluster: Cluster,
+        pods: tuple[PodView, ...],
+        run: tuple[str, int],
+    ) -> Outcome:
+        running = await cluster.client.configuration()
+        now = asyncio.get_running_loop().time()
+        step = next_step(target, running, self._progress.get(key), pods, now)
+        match step:
+            case Live(told=told):
+                return self._found(key, _Known(target, run, _since(running) if told else None), cluster)
+            case Wait(seconds=seconds):
+                return Outcome(target.generation, live=False, message=UNDER_WAY, again_s=seconds)
+            case Refresh(tries=tries) as refresh:
+                hold = self._settling.remaining(key, target.generation, now, QUIET_S) if tries == 1 else 0.0
+                if hold:
+                    return Outcome(target.generation, live=False, message=UNDER_WAY, again_s=hold)
+                await self._refresh(key, target, refresh, pods)
+                return Outcome(target.generation, live=False, message=UNDER_WAY, again_s=FILES_S)
+            case Reconfigure():
+                await cluster.client.reconfigure()
+                self._progress[key] = msgspec.structs.replace(self._progress[key], reconfigured_at=now)
+                log.info("slurmctld reconfigured", generation=target.generation)
+                return Outcome(target.generation, live=False, message=UNDER_WAY, again_s=0.1)
+
+    def _found(self, key: ObjectKey, known: _Known, cluster: Cluster) -> Outcome:
+        self._settling.done(key)
+        self._progress.pop(key, None)
+        self._known[key] = known
+        log.info("configuration live", generation=known.target.generation)
+        return self._live(known.target, known.since, cluster)
+
+    def _live(self, target: Target, since: int | None, cluster: Cluster | None) -> Outcome:
+        view = cluster.poller.view if cluster is not None else None
+        return Outcome(target.generation, live=True, since=since, nodes=view.nodes if view else None)
+
+    async def _refresh(
+        self, key: ObjectKey, target: Target, refresh: Refresh, pods: tuple[PodView, ...]
+    ) -> None:
+        for pod in pods:
+            await self._annotate(pod, refresh.value)
+        self._progress[key] = Progress(
+            generation=target.generation,
+            tries=refresh.tries,
+            refreshed_at=asyncio.get_running_loop().time(),
+        )
+
+    async def _refresh_blindly(self, key: ObjectKey, target: Target, pods: tuple[PodView, ...]) -> None:
+        """Without Slurm's answer the files are renewed at least.
+
+        A slurmctld that died of its configuration needs the mended ones before it is started again; the
+        sidecar of `inplaceReconfigure` finds them by itself.
+        """
+        progress = self._progress.get(key)
+        if progress is None or progress.generation != target.generation:
+            await self._refresh(key, target, Refresh(target.generation, 1), pods)
+
+    async def _annotate(self, pod: PodView, value: str) -> None:
+        """A pod that is gone, or replaced by one of the same name, is left to the pass it will cause."""
+        meta = pod.metadata
+        body: JsonObject = {
+            "metadata": {"uid": meta.uid, "annotations": {keys.ANNOTATION_LIVE_CONFIG: value}}
+        }
+        if meta.annotations.get(keys.ANNOTATION_LIVE_CONFIG) == value:
+            return
+        try:
+            await self._client.patch(core.PODS, meta.name, body, meta.namespace)
+        except (NotFound, Conflict):
+            return
+
+
+def _since(running: RunningConfiguration | None) -> int | None:
+    return None if running is None else running.since
+
+
+def _run(pod: PodView | None) -> tuple[str, int]:
+    """Names one run of slurmctld."""
+    if pod is None:
+        return "", 0
+    statuses = (status for status in pod.status.container_statuses if status.name == keys.SLURMCTLD)
+    return pod.metadata.uid, next((status.restart_count for status in statuses), 0)

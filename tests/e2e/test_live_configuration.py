@@ -1,0 +1,173 @@
+"""A changed configuration reaches the running daemons; pods and jobs are not touched (field case CFG-19)."""
+
+import json
+import re
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.kubectl import wait_until
+from tests.support.slurm_cluster import SlurmCluster
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+
+BUDGET_S = 5.0
+CHANGES = 20
+
+
+def runs(cluster: SlurmCluster) -> dict[str, Any]:
+    """Every pod of the cluster with how often its containers were started."""
+    pods = cluster.kubectl.get("pods", "--namespace", cluster.name)
+    return {
+        pod["metadata"]["uid"]: [
+            status["restartCount"] for status in pod["status"].get("containerStatuses", [])
+        ]
+        for pod in pods
+    }
+
+
+def change(cluster: SlurmCluster, spec: dict[str, Any]) -> None:
+    """Patch the Controller."""
+    patch = json.dumps({"spec": spec})
+    cluster.kubectl.run(
+        "patch", "controller.slinky.slurm.net", cluster.name, "--namespace", cluster.name,
+        "--type=merge", "--patch", patch,
+    )  # fmt: skip
+
+
+def setting(cluster: SlurmCluster, name: str) -> str:
+    """A parameter as slurmctld has it."""
+    found = re.search(rf"^{name}\s*= (.*)$", cluster.try_slurm("scontrol", "show", "config"), re.MULTILINE)
+    return found[1].strip() if found else ""
+
+
+def on_worker(cluster: SlurmCluster, pod: str, file: str) -> str:
+    """A file as slurmd of that pod got it from slurmctld; empty when it has none."""
+    try:
+        return cluster.kubectl.exec(cluster.name, pod, "slurmd", "cat", f"/run/slurm/conf/{file}", within=20)
+    except AssertionError:
+        return ""
+
+
+def seconds_until(check: Callable[[], bool], since: float, what: str) -> float:
+    """How long after `since` the check became true."""
+    wait_until(check, within=30, what=what, every=0.1)
+    return time.monotonic() - since
+
+
+@pytest.fixture
+def busy(cluster: SlurmCluster) -> tuple[SlurmCluster, int]:
+    """A steady cluster with a running job."""
+    job = cluster.submit("sleep 600")
+    cluster.wait_job(job, "RUNNING")
+    wait_live(cluster)
+    return cluster, job
+
+
+def wait_live(cluster: SlurmCluster, nodes: int = 2) -> str:
+    """Wait until the condition says that all have the wanted configuration; its message."""
+
+    def told() -> str:
+        said = cluster.condition("controller.slinky.slurm.net", cluster.name, "ConfigurationLive")
+        message = said.get("message", "")
+        return message if message.endswith(f"on slurmctld and {nodes} of {nodes} nodes") else ""
+
+    return wait_until(told, within=60, what="ConfigurationLive on all nodes")
+
+
+def test_extra_conf_is_live_within_seconds_again_and_again(busy: tuple[SlurmCluster, int]) -> None:
+    """Median and worst of 20 changes, on slurmctld and on each slurmd, with a job running."""
+    cluster, job = busy
+    before, started = runs(cluster), cluster.job(job)["StartTime"]
+    controller, everywhere = [], []
+    for number in range(CHANGES):
+        limit = 5000 + number
+        since = time.monotonic()
+        change(cluster, {"extraConf": f"MaxJobCount={limit}\nJobFileAppend=1"})
+        controller.append(
+            seconds_until(lambda: setting(cluster, "MaxJobCount") == str(limit), since, "slurmctld has it")  # noqa: B023
+        )
+        everywhere.append(
+            seconds_until(
+                lambda: all(
+                    f"MaxJobCount={limit}\n" in on_worker(cluster, pod, "slurm.conf")  # noqa: B023
+                    for pod in cluster.workers()
+                ),
+                since,
+                "each slurmd has it",
+            )
+        )
+    for where, taken in (("slurmctld", controller), ("every slurmd", everywhere)):
+        print(f"{where}: median {statistics.median(taken):.1f} s, worst {max(taken):.1f} s")
+    assert statistics.median(everywhere) < BUDGET_S
+    assert runs(cluster) == before
+    now = cluster.job(job)
+    assert (now["JobState"], now["StartTime"], now["Restarts"]) == ("RUNNING", started, "0")
+    wait_live(cluster)
+
+
+def test_a_new_nodeset_brings_its_partition_and_restarts_nothing(busy: tuple[SlurmCluster, int]) -> None:
+    cluster, job = busy
+    before = runs(cluster)
+    manifest = {
+        "apiVersion": "slinky.slurm.net/v1beta1",
+        "kind": "NodeSet",
+        "metadata": {"name": "late", "namespace": cluster.name},
+        "spec": {
+            "controllerRef": {"name": cluster.name},
+            "replicas": 0,
+            "slurmd": {"image": "coil.local/slurmd:lab"},
+            "logfile": {"image": "coil.local/tools:lab"},
+            "partition": {"enabled": True, "config": "MaxTime=7"},
+        },
+    }
+    since = time.monotonic()
+    cluster.kubectl.apply(json.dumps(manifest))
+    taken = seconds_until(
+        lambda: "MaxTime=00:07:00" in cluster.try_slurm("scontrol", "show", "partition", "late"),
+        since,
+        "partition late",
+    )
+    print(f"partition after {taken:.1f} s")
+    assert taken < BUDGET_S
+    assert before.items() <= runs(cluster).items()
+    assert cluster.job(job)["JobState"] == "RUNNING"
+
+
+def test_content_of_a_referenced_config_map_reaches_the_slurmds(busy: tuple[SlurmCluster, int]) -> None:
+    cluster, job = busy
+    before = runs(cluster)
+    since = time.monotonic()
+    text = "CgroupPlugin=autodetect\nIgnoreSystemd=yes\nSignalChildrenProcesses=yes\n"
+    cluster.kubectl.run(
+        "patch", "configmap", "files", "--namespace", cluster.name,
+        "--type=merge", "--patch", json.dumps({"data": {"cgroup.conf": text}}),
+    )  # fmt: skip
+    taken = seconds_until(
+        lambda: all(on_worker(cluster, pod, "cgroup.conf") == text for pod in cluster.workers()),
+        since,
+        "cgroup.conf on each slurmd",
+    )
+    print(f"file after {taken:.1f} s")
+    assert taken < BUDGET_S
+    assert runs(cluster) == before
+    assert cluster.job(job)["JobState"] == "RUNNING"
+
+
+def test_a_restart_only_parameter_replaces_slurmctld_alone(busy: tuple[SlurmCluster, int]) -> None:
+    cluster, job = busy
+    pod = f"{cluster.name}-controller-0"
+    workers = {name: found["metadata"]["uid"] for name, found in cluster.workers().items()}
+    old = cluster.kubectl.get("pod", pod, "--namespace", cluster.name)["metadata"]["uid"]
+    change(cluster, {"extraConf": "AuthAltTypes=auth/jwt,auth/slurm"})
+
+    def replaced() -> bool:
+        found = cluster.kubectl.get("pod", pod, "--namespace", cluster.name)
+        return bool(found) and found["metadata"]["uid"] != old
+
+    wait_until(replaced, within=30, what="another slurmctld pod")
+    cluster.wait_job(job, "RUNNING", within=60)
+    assert {name: found["metadata"]["uid"] for name, found in cluster.workers().items()} == workers
