@@ -1,8 +1,9 @@
 """Which Slurm records of workers that are gone for good may go (spec: nodeset 18; both scaling modes).
 
 Only with `pruneSlurmNodeRecords: NodeNotFound`. A record goes when Slurm has given it up (DOWN and not
-responding), its comment names this very NodeSet, its pod is gone, and nothing will bring it back: in
-StatefulSet mode the ordinal is no longer wanted, in DaemonSet mode no node asks for that host name.
+responding) for a reason of Slurm's or ours and without a reservation, its comment names this very NodeSet, its
+pod is gone, and nothing will bring it back: in StatefulSet mode the ordinal is no longer wanted, in DaemonSet
+mode no node asks for that host name.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,6 +12,7 @@ from coil.api import names
 from coil.build.nodeset import daemon_hostname
 from coil.kinds.nodeset.actions import Prune
 from coil.kinds.nodeset.identity import PodInfo, decode_comment
+from coil.kinds.nodeset.ownership import is_of_machine, is_own
 from coil.kinds.nodeset.snapshot import Snapshot
 from coil.slurm.wire import SlurmNode
 
@@ -24,10 +26,18 @@ def plan_pruning(snapshot: Snapshot) -> list[Prune]:
 
 
 def ghosts(records: Iterable[SlurmNode]) -> tuple[SlurmNode, ...]:
-    """Records that Slurm has given up."""
+    """Records that Slurm has given up and in which nobody has written anything that is to be kept."""
     return tuple(
-        record for record in records if {"DOWN", "NOT_RESPONDING"} <= record.state and not record.busy
+        record
+        for record in records
+        if {"DOWN", "NOT_RESPONDING"} <= record.state and not record.busy and _nobody_cares(record)
     )
+
+
+def _nobody_cares(record: SlurmNode) -> bool:
+    """No person drained or reserved the node; a record made anew would have forgotten it."""
+    machine = not record.reason or is_own(record) or is_of_machine(record)
+    return machine and not record.reservation
 
 
 def _gone_for_good(snapshot: Snapshot) -> Iterator[str]:

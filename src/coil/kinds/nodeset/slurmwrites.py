@@ -17,7 +17,7 @@ from coil.kinds.nodeset.freshness import Freshness
 from coil.kinds.status import Problem
 from coil.kube.batches import slow_start
 from coil.slurm.client import SlurmClient
-from coil.slurm.errors import BadReply, SlurmError, SomeRefused
+from coil.slurm.errors import BadReply, NotFound, Rejected, SlurmError, SomeRefused
 from coil.slurm.wire import NotModified
 from coil.support.hostlist import HostlistError, expand
 from coil.support.log import get_logger
@@ -62,15 +62,29 @@ class SlurmWrites:
         if not names or not freshness.holds():
             return [], []
         removed: list[str] = []
+        problems: list[Problem] = []
         try:
             remembered = await self._nodes_of_jobs()
             for name in names:
                 if name not in remembered:
-                    await self._client.delete_node(name)
-                    removed.append(name)
+                    refusal = await self._remove(name)
+                    if refusal is None:
+                        removed.append(name)
+                    else:
+                        problems.append(_problem(RECORDS, refusal))
         except SlurmError as error:
-            return removed, [_problem(RECORDS, error)]
-        return removed, []
+            problems.append(_problem(RECORDS, error))
+        return removed, problems[:1]
+
+    async def _remove(self, name: str) -> Rejected | None:
+        """Remove one record; why slurmctld keeps it, which says nothing about the others."""
+        try:
+            await self._client.delete_node(name)
+        except NotFound:
+            log.debug("Slurm record is gone already", node=name)
+        except Rejected as error:
+            return error
+        return None
 
     async def _nodes_of_jobs(self) -> set[str]:
         """Nodes of all jobs that slurmctld still keeps, ended ones included."""

@@ -11,7 +11,7 @@ from coil.kinds.nodeset.prune import ghosts, plan_pruning
 from coil.kinds.nodeset.snapshot import Snapshot
 from coil.kube.views import NodeView, PodView
 from coil.slurm.wire import SlurmNode
-from tests.support.workers import nodeset, pod, record, snapshot
+from tests.support.workers import nodeset, pod, record, replace, snapshot
 
 DEAD = "DOWN+NOT_RESPONDING"
 
@@ -44,6 +44,11 @@ def test_a_record_beyond_the_wanted_ordinals_goes() -> None:
     assert pruned(dead("gpu-7", comment("gpu-7"))) == ["gpu-7"]
 
 
+@pytest.mark.parametrize("reason", ["", "slurm-operator: Pod is terminating", "Not responding"])
+def test_the_reasons_of_slurm_and_of_the_operator_keep_no_record(reason: str) -> None:
+    assert pruned(replace(dead("gpu-7", comment("gpu-7")), reason=reason)) == ["gpu-7"]
+
+
 def test_nothing_goes_by_default() -> None:
     assert pruned(dead("gpu-7", comment("gpu-7")), policy="Never") == []
 
@@ -60,6 +65,10 @@ def test_nothing_goes_by_default() -> None:
         dead("gpu-7", comment("gpu-7", namespace="other")),
         dead("gpu-7", comment("gpu-7", node="")),
         dead("gpu-7", comment("")),
+        replace(dead("gpu-7", comment("gpu-7")), reason="bad fan"),
+        replace(dead("gpu-7", comment("gpu-7")), reason="Not responding, RMA 12"),
+        replace(dead("gpu-7", comment("gpu-7")), reason_user="anna"),
+        replace(dead("gpu-7", comment("gpu-7")), reservation="weekly"),
     ],
 )
 def test_what_is_not_proven_to_be_gone_stays(kept: SlurmNode) -> None:

@@ -9,7 +9,7 @@ from coil.kinds.nodeset.actions import Action, Drain, Prune, Resume, SetComment,
 from coil.kinds.nodeset.freshness import Freshness
 from coil.kinds.nodeset.slurmwrites import SlurmWrites
 from coil.slurm.client import SlurmClient
-from coil.slurm.errors import Rejected, SlurmError, SomeRefused, Unreachable
+from coil.slurm.errors import NotFound, Rejected, SlurmError, SomeRefused, Unreachable
 from coil.slurm.wire import JobsReply, SlurmJob
 from tests.support.workers import job
 
@@ -41,6 +41,9 @@ class Recorder:
         return self._jobs
 
     async def delete_node(self, name: str) -> None:
+        error = self._errors.pop(0) if self._errors else None
+        if error is not None:
+            raise error
         self.deleted.append(name)
 
 
@@ -101,3 +104,16 @@ async def test_a_fault_of_the_program_is_no_problem_of_slurm() -> None:
 
     with pytest.raises(KeyError):
         await writes(Broken()).describe([SetComment(node="a", comment="c")])
+
+
+async def test_one_record_that_is_kept_does_not_hold_up_the_others() -> None:
+    recorder = Recorder(Rejected("DELETE node/a", "in use"), NotFound("DELETE node/b", "gone"))
+    removed, (problem,) = await writes(recorder).prune([Prune(nodes=("a", "b", "c", "d"))], Freshness())
+    assert (removed, recorder.deleted) == (["b", "c", "d"], ["c", "d"])
+    assert problem.reason == "Rejected"
+
+
+async def test_without_an_answer_no_more_records_are_removed() -> None:
+    recorder = Recorder(Unreachable("DELETE node/a", "refused"))
+    removed, (problem,) = await writes(recorder).prune([Prune(nodes=("a", "b"))], Freshness())
+    assert (removed, recorder.deleted, problem.reason) == ([], [], "Unreachable")
