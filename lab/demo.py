@@ -1,6 +1,7 @@
 """What ends `make up`: real jobs on the cluster, their output, and how to go on."""
 
 import json
+import shlex
 import subprocess
 import time
 from collections.abc import Callable
@@ -69,7 +70,7 @@ class Demo:
 
     def show(self, *command: str) -> str:
         """Print and run a Slurm command where slurmctld runs; its output."""
-        self.console.print(f"\n[bold]$ {subprocess.list2cmdline(command)}[/]", highlight=False)
+        self.console.print(f"\n[bold]$ {shlex.join(command)}[/]", highlight=False)
         output = self.slurm(*command)
         self.console.print(output, highlight=False, end="")
         return output
@@ -122,7 +123,7 @@ class Demo:
         ]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
         if done.returncode != 0:
-            raise DemoError(f"kubectl {subprocess.list2cmdline(args)}: {done.stderr.strip()}")
+            raise DemoError(f"kubectl {shlex.join(args)}: {done.stderr.strip()}")
         return done.stdout
 
     def wait(self, check: Callable[[], T | None], *, within: float, what: str) -> T:
