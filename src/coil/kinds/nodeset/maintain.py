@@ -4,6 +4,7 @@ import msgspec
 
 from coil.api import keys, names
 from coil.api.nodeset import NodeSet
+from coil.kinds.nodeset.memory import Memory
 from coil.kinds.nodeset.reservation import Maintenance, concerns, plan_maintenance
 from coil.kinds.nodeset.snapshot import Snapshot
 from coil.kinds.resources import NODESETS
@@ -28,16 +29,22 @@ class Upkeep(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
 
-async def look_after(snapshot: Snapshot, cluster: Cluster | None, client: Client, now: float) -> Upkeep:
-    """One pass. A failure concerns the reservation only."""
+async def look_after(
+    snapshot: Snapshot, cluster: Cluster | None, client: Client, memory: Memory, now: float
+) -> Upkeep:
+    """One pass. A failure concerns the reservation only; nothing is done on half an answer."""
     nodeset = snapshot.nodeset
-    if not concerns(nodeset) or cluster is None:
+    if not concerns(nodeset) or cluster is None or not snapshot.whole:
         return Upkeep()
     try:
         held = await find(nodeset, cluster)
         nodes = [worker.slurm_name for worker in snapshot.workers if worker.record is not None]
         plan = plan_maintenance(nodeset, nodes, held, now)
+        if memory.is_reserved(nodeset.metadata.key, plan.put, held):
+            plan = msgspec.structs.replace(plan, put=None)
         await _write(nodeset, plan, cluster, client)
+        if plan.put is not None:
+            memory.reserved(nodeset.metadata.key, plan.put, held)
     except (SlurmError, ApiError) as error:
         return Upkeep(problems=(Problem(STEP, type(error).__name__, str(error), retry=True),))
     except ValueError as error:

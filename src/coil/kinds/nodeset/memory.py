@@ -12,6 +12,7 @@ import msgspec
 from coil.kinds.nodeset.snapshot import Known, Registration, Slurm, Worker
 from coil.kube.expectations import EXPIRY, Expectations
 from coil.kube.views import PodView
+from coil.slurm.wire import Reservation, ReservationUpdate
 from coil.support.objects import ObjectKey
 
 
@@ -22,6 +23,7 @@ class Memory:
         self._clock = clock
         self.expectations = Expectations(clock)
         self._absent: dict[ObjectKey, dict[tuple[str, bool], float]] = {}
+        self._reserved: dict[ObjectKey, tuple[ReservationUpdate, Reservation | None]] = {}
         self._outdated: dict[ObjectKey, dict[str, tuple[set[str], float]]] = {}
 
     def settled(self, owner: ObjectKey, pods: Iterable[PodView]) -> bool:
@@ -49,11 +51,27 @@ class Memory:
             msgspec.structs.replace(w, absent_for=now - since.get((w.uid, w.healthy), now)) for w in workers
         )
 
+    def reserved(self, owner: ObjectKey, put: ReservationUpdate, held: Reservation | None) -> None:
+        """A reservation was written while Slurm showed `held`."""
+        self._reserved[owner] = put, held
+
+    def is_reserved(
+        self, owner: ObjectKey, wanted: ReservationUpdate | None, held: Reservation | None
+    ) -> bool:
+        """The same was written before and Slurm shows what it did then: it tells some flags otherwise."""
+        put, before = self._reserved.get(owner, (None, None))
+        if wanted is None or held is None or put != wanted:
+            return False
+        if before is None:
+            self._reserved[owner] = wanted, held
+        return before is None or before == held
+
     def forget(self, owner: ObjectKey) -> None:
         """The NodeSet is gone."""
         self.expectations.forget(owner)
         self._outdated.pop(owner, None)
         self._absent.pop(owner, None)
+        self._reserved.pop(owner, None)
 
     def _shows_outdated(self, owner: ObjectKey, pods: Iterable[PodView]) -> bool:
         outdated = self._outdated.get(owner)

@@ -1,9 +1,9 @@
 """Which Slurm records of workers that are gone for good may go (spec: nodeset 18; both scaling modes).
 
 Only with `pruneSlurmNodeRecords: NodeNotFound`. A record goes when Slurm has given it up (DOWN and not
-responding) for a reason of Slurm's or ours and without a reservation, its comment names this very NodeSet, its
-pod is gone, and nothing will bring it back: in StatefulSet mode the ordinal is no longer wanted, in DaemonSet
-mode no node asks for that host name.
+responding) for a reason of Slurm's or ours and without a reservation, its comment names this very NodeSet,
+its pod is gone, and nothing will bring it back: in StatefulSet mode the ordinal is no longer wanted, in
+DaemonSet mode no node asks for that host name.
 """
 
 from collections.abc import Iterable, Iterator

@@ -106,7 +106,7 @@ class Reconciler:
         seen, plan = decided
         freshness = Freshness(lambda: self._observer.cluster(seen.snapshot.nodeset) is seen.cluster)
         problems += await self._act(seen, plan, freshness)
-        upkeep = await look_after(seen.snapshot, seen.cluster, self._client, time.time())
+        upkeep = await look_after(seen.snapshot, seen.cluster, self._client, self._memory, time.time())
         problems += upkeep.problems
         await self._report(seen, plan, problems, upkeep)
         if any(problem.retry for problem in problems):

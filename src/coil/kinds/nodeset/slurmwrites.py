@@ -97,16 +97,26 @@ class SlurmWrites:
             raise BadReply("GET jobs/", str(error)) from error
 
     async def describe(self, actions: Sequence[Action]) -> list[Problem]:
-        """Write comments, topology and features."""
+        """Write comments, topology and features; a refused one does not hold up the others."""
         problems: list[Problem] = []
         for step, kind in ((POD_INFO, SetComment), (TOPOLOGY, SetTopology), (FEATURES, SetFeatures)):
-            chosen = [action for action in actions if isinstance(action, kind)]
-            batch = await slow_start(len(chosen), lambda index, chosen=chosen: self._bounded(chosen[index]))
-            if batch.error is not None:
-                if not isinstance(batch.error, SlurmError):
-                    raise batch.error
-                problems.append(_problem(step, batch.error))
+            problems += await self._describe(step, [a for a in actions if isinstance(a, kind)])
         return problems
+
+    async def _describe(self, step: str, actions: Sequence[Action]) -> list[Problem]:
+        refused: list[Rejected] = []
+
+        async def write(index: int) -> None:
+            try:
+                await self._bounded(actions[index])
+            except Rejected as refusal:
+                refused.append(refusal)
+
+        batch = await slow_start(len(actions), write)
+        error = batch.error or next(iter(refused), None)
+        if error is not None and not isinstance(error, SlurmError):
+            raise error
+        return [] if error is None else [_problem(step, error)]
 
     async def _try(self, action: Drain | Undrain | Resume) -> SlurmError | None:
         try:

@@ -6,6 +6,7 @@ from coil.kinds.nodeset.joining import join
 from coil.kinds.nodeset.memory import Memory
 from coil.kinds.nodeset.snapshot import Known, Slurm
 from coil.kube.expectations import EXPIRY
+from coil.slurm.wire import Reservation, ReservationUpdate
 from coil.support.objects import ObjectKey
 from tests.support.workers import NOW, SILENT, host, pod, record, view
 
@@ -111,3 +112,20 @@ def test_a_new_process_believes_no_absence() -> None:
     absent_for(Memory(clock))
     clock.now = 600.0
     assert absent_for(Memory(clock)) == 0.0
+
+
+def test_a_reservation_is_not_written_twice_because_slurm_tells_it_otherwise() -> None:
+    memory = Memory(Clock())
+    put = ReservationUpdate(name="maint", flags=["MAINT"])
+    alias = Reservation(name="maint", flags=("MAINT", "SPEC"))
+    memory.reserved(KEY, put, alias)
+    assert memory.is_reserved(KEY, put, alias)
+    assert not memory.is_reserved(KEY, put, None), "somebody removed it"
+    assert not memory.is_reserved(KEY, put, Reservation(name="maint")), "somebody changed it"
+    assert not memory.is_reserved(KEY, ReservationUpdate(name="maint", flags=["DAILY"]), alias)
+    assert not memory.is_reserved(KEY, None, alias)
+    memory.reserved(KEY, put, None)
+    assert memory.is_reserved(KEY, put, alias), "just made"
+    assert not memory.is_reserved(KEY, put, Reservation(name="maint")), "and then changed"
+    memory.forget(KEY)
+    assert not memory.is_reserved(KEY, put, alias)

@@ -117,3 +117,17 @@ async def test_without_an_answer_no_more_records_are_removed() -> None:
     recorder = Recorder(Unreachable("DELETE node/a", "refused"))
     removed, (problem,) = await writes(recorder).prune([Prune(nodes=("a", "b"))], Freshness())
     assert (removed, recorder.deleted, problem.reason) == ([], [], "Unreachable")
+
+
+async def test_a_refused_description_does_not_hold_up_the_others() -> None:
+    recorder = Recorder(Rejected("POST node/a", "no"))
+    actions: list[Action] = [SetComment(node=node, comment="c") for node in "abc"]
+    (problem,) = await writes(recorder).describe(actions)
+    assert problem.reason == "Rejected"
+    assert [call["names"] for call in recorder.calls] == [["a"], ["b"], ["c"]]
+
+
+async def test_without_an_answer_no_more_is_described() -> None:
+    recorder = Recorder(Unreachable("POST node/a", "refused"))
+    await writes(recorder).describe([SetComment(node=node, comment="c") for node in "abc"])
+    assert len(recorder.calls) == 1
