@@ -5,7 +5,7 @@ writes would choose other victims or create pods twice, so it only reports (spec
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -23,6 +23,7 @@ class Memory:
         self._clock = clock
         self.expectations = Expectations(clock)
         self._absent: dict[ObjectKey, dict[tuple[str, bool], float]] = {}
+        self._placed: dict[ObjectKey, dict[str, tuple[str, str]]] = {}
         self._reserved: dict[ObjectKey, tuple[ReservationUpdate, Reservation | None]] = {}
         self._outdated: dict[ObjectKey, dict[str, tuple[set[str], float]]] = {}
 
@@ -51,6 +52,20 @@ class Memory:
             msgspec.structs.replace(w, absent_for=now - since.get((w.uid, w.healthy), now)) for w in workers
         )
 
+    def place(self, owner: ObjectKey, workers: Iterable[Worker], written: Mapping[str, str]) -> None:
+        """Topologies were written, by Slurm name; those of pods that are gone are forgotten."""
+        old, new = self._placed.get(owner, {}), dict[str, tuple[str, str]]()
+        for worker in workers:
+            if worker.slurm_name in written and worker.record is not None:
+                new[worker.uid] = written[worker.slurm_name], worker.record.topology
+            elif worker.uid in old:
+                new[worker.uid] = old[worker.uid]
+        self._placed[owner] = new
+
+    def placed(self, owner: ObjectKey) -> Mapping[str, tuple[str, str]]:
+        """See `Snapshot.placed`."""
+        return self._placed.get(owner, {})
+
     def reserved(self, owner: ObjectKey, put: ReservationUpdate, held: Reservation | None) -> None:
         """A reservation was written while Slurm showed `held`."""
         self._reserved[owner] = put, held
@@ -72,6 +87,7 @@ class Memory:
         self._outdated.pop(owner, None)
         self._absent.pop(owner, None)
         self._reserved.pop(owner, None)
+        self._placed.pop(owner, None)
 
     def _shows_outdated(self, owner: ObjectKey, pods: Iterable[PodView]) -> bool:
         outdated = self._outdated.get(owner)

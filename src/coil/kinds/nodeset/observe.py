@@ -118,6 +118,7 @@ class Observer:
             nodes=tuple(self.nodes.list()) if nodeset.daemon or nodeset.spec.pin_to_node else (),
             placement=placement(made.spec) if made is not None else None,
             claims=self._claims(nodeset, claims.pods),
+            placed=self._memory.placed(nodeset.metadata.key),
             propagated_conditions=self._options.propagated_node_conditions,
         )
         return Observation(

@@ -88,7 +88,7 @@ def make_plan(snapshot: Snapshot, now: float) -> Plan:
             *departures.deletions,
             *(() if snapshot.fault else scaling.create),
             *plan_comments(snapshot, revived),
-            *plan_topology(snapshot.workers),
+            *plan_topology(snapshot),
             *plan_features(snapshot.workers),
             *_conditions(snapshot, gone, now),
         ),

@@ -20,6 +20,7 @@ from coil.kinds import steps
 from coil.kinds.children import Children
 from coil.kinds.nodeset import report
 from coil.kinds.nodeset.act import PODS, Means, perform, problem
+from coil.kinds.nodeset.actions import SetTopology
 from coil.kinds.nodeset.freshness import Freshness
 from coil.kinds.nodeset.maintain import Upkeep, finalize, look_after
 from coil.kinds.nodeset.memory import Memory
@@ -29,7 +30,7 @@ from coil.kinds.nodeset.pods import Pods
 from coil.kinds.nodeset.reservation import concerns, with_reservation
 from coil.kinds.nodeset.revisions import Revisions
 from coil.kinds.nodeset.rollout import hashes
-from coil.kinds.nodeset.slurmwrites import SlurmWrites
+from coil.kinds.nodeset.slurmwrites import TOPOLOGY, SlurmWrites
 from coil.kinds.nodeset.watches import Watches
 from coil.kinds.record import Record
 from coil.kinds.references import CONTROLLER_MISSING
@@ -141,11 +142,19 @@ class Reconciler:
         problems += await perform(
             actions, Means(pods=pods, freshness=freshness, slurm=slurm, template=seen.template)
         )
+        self._remember_topology(seen, plan, problems)
         if seen.snapshot.fault is not None:
             problems.append(Problem(PODS, seen.snapshot.fault.reason, seen.snapshot.fault.message))
         problems += [Problem(PODS, "HostnameRefused", refusal) for refusal in plan.scaling.refusals]
         problems += report.shared_names(seen.snapshot)
         return [*problems, *(_conflict(name) for name in plan.conflicts)]
+
+    def _remember_topology(self, seen: Observation, plan: Plan, problems: Sequence[Problem]) -> None:
+        if any(problem.step == TOPOLOGY for problem in problems):
+            return
+        sets = [action for action in plan.actions if isinstance(action, SetTopology)]
+        written = {node: action.topology for action in sets for node in action.nodes}
+        self._memory.place(seen.snapshot.nodeset.metadata.key, seen.snapshot.workers, written)
 
     async def _keep_revisions(self, seen: Observation) -> list[Problem]:
         snapshot = seen.snapshot

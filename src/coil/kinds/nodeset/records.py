@@ -23,14 +23,15 @@ def plan_comments(snapshot: Snapshot, revived: Collection[str]) -> list[SetComme
     return found
 
 
-def plan_topology(workers: Iterable[Worker]) -> list[SetTopology]:
-    """Topology to set, one call for all nodes of one value."""
+def plan_topology(snapshot: Snapshot) -> list[SetTopology]:
+    """Topology to set, one call for all nodes of one value; a flat cluster shows none and is told once."""
     nodes: defaultdict[str, list[str]] = defaultdict(list)
-    for worker in workers:
+    for worker in snapshot.workers:
         wanted = host_topology(worker)
         if worker.record is None or not worker.speaks_for_record or wanted is None:
             continue
-        if worker.record.topology != wanted:
+        shown = worker.record.topology
+        if shown != wanted and snapshot.placed.get(worker.uid) != (wanted, shown):
             nodes[wanted].append(worker.slurm_name)
     return [SetTopology(nodes=tuple(names), topology=value) for value, names in nodes.items()]
 

@@ -177,6 +177,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Where pods of the current template may run; None when no pod can be built."""
     claims: Mapping[str, ManifestView] = {}
     """Volume claims that the pods name, by name; empty without claim templates."""
+    placed: Mapping[str, tuple[str, str]] = {}
+    """By uid of the pod: the topology that was written for it, and what Slurm showed before."""
     propagated_conditions: tuple[str, ...] = ()
     """Types of Kubernetes node conditions that become drain reasons."""
 

@@ -129,3 +129,15 @@ def test_a_reservation_is_not_written_twice_because_slurm_tells_it_otherwise() -
     assert not memory.is_reserved(KEY, put, Reservation(name="maint")), "and then changed"
     memory.forget(KEY)
     assert not memory.is_reserved(KEY, put, alias)
+
+
+def test_written_topologies_are_remembered_as_long_as_their_pods() -> None:
+    memory = Memory(Clock())
+    both = join([pod(0), pod(1)], host, view([record("gpu-0"), record("gpu-1")]))
+    memory.place(KEY, both, {"gpu-0": "t"})
+    memory.place(KEY, both, {"gpu-1": "t"})
+    assert memory.placed(KEY) == {"uid-gpu-0": ("t", ""), "uid-gpu-1": ("t", "")}
+    memory.place(KEY, both[1:], {})
+    assert memory.placed(KEY) == {"uid-gpu-1": ("t", "")}
+    memory.forget(KEY)
+    assert memory.placed(KEY) == {}

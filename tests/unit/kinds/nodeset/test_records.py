@@ -4,7 +4,7 @@ from coil.api import keys
 from coil.kinds.nodeset.actions import SetComment, SetFeatures, SetTopology
 from coil.kinds.nodeset.identity import encode_comment, pod_info
 from coil.kinds.nodeset.records import merge_features, plan_comments, plan_features, plan_topology
-from tests.support.workers import host, nodeset, pod, record, snapshot
+from tests.support.workers import host, nodeset, pod, record, replace, snapshot
 
 COMMENT = encode_comment(pod_info(nodeset(), pod(0)))
 
@@ -49,15 +49,27 @@ def test_topology_is_set_for_all_nodes_of_one_value_at_once() -> None:
     hosts = [host(f"kn-{n}", annotations={keys.ANNOTATION_TOPOLOGY: "topo-switch:s2"}) for n in range(2)]
     records = [record("gpu-0"), record("gpu-1", topology="topo-switch:s1")]
     seen = snapshot([pod(0), pod(1)], records, hosts=hosts)
-    assert plan_topology(seen.workers) == [SetTopology(nodes=("gpu-0", "gpu-1"), topology="topo-switch:s2")]
+    assert plan_topology(seen) == [SetTopology(nodes=("gpu-0", "gpu-1"), topology="topo-switch:s2")]
 
 
 def test_topology_that_slurm_chose_itself_is_left_alone() -> None:
     seen = snapshot([pod(0)], [record("gpu-0", topology="topo-switch:s1")])
-    assert plan_topology(seen.workers) == []
+    assert plan_topology(seen) == []
 
 
 def test_a_topology_taken_off_the_node_is_taken_off_in_slurm() -> None:
     before = pod(0, annotations={keys.ANNOTATION_TOPOLOGY: "topo-switch:s1"})
     seen = snapshot([before], [record("gpu-0", topology="topo-switch:s1")])
-    assert plan_topology(seen.workers) == [SetTopology(nodes=("gpu-0",), topology="")]
+    assert plan_topology(seen) == [SetTopology(nodes=("gpu-0",), topology="")]
+
+
+def test_a_topology_that_slurm_never_shows_is_told_once() -> None:
+    hosts = [host("kn-0", annotations={keys.ANNOTATION_TOPOLOGY: "topo-switch:s2"})]
+    seen = snapshot([pod(0)], [record("gpu-0")], hosts=hosts)
+    assert plan_topology(seen)
+    told = replace(seen, placed={"uid-gpu-0": ("topo-switch:s2", "")})
+    assert plan_topology(told) == []
+    assert plan_topology(replace(seen, placed={"uid-gpu-0": ("topo-switch:s1", "")})), "another is wanted"
+    assert plan_topology(replace(seen, placed={"uid-before": ("topo-switch:s2", "")})), "another pod"
+    moved = snapshot([pod(0)], [record("gpu-0", topology="topo-switch:s9")], hosts=hosts)
+    assert plan_topology(replace(moved, placed=told.placed)), "somebody changed it"
