@@ -122,7 +122,7 @@ class Operator:
     def run_pass(self, faults: Iterator[str]) -> Plan:
         """Plan and act. `faults` says for each request what happens: ok, fail, crash, or job and then ok."""
         plan = self.decide()
-        before = self.world.out_for_update()
+        before = self.world.drained_by_us()
         in_step = self.in_step
         deletions = [action for action in plan.actions if isinstance(action, DeletePod)]
         creations = [action for action in plan.actions if isinstance(action, CreatePod)]
@@ -150,7 +150,7 @@ class Operator:
         """I4: the pass took no worker out of service beyond the limit."""
         world, after = self.world, self.world.out_for_update()
         limit = scaled(world.limit, world.replicas)
-        if in_step and len(after) > len(before) and world.unavailable() + len(after) > limit:
+        if in_step and after - before and world.unavailable() + len(after) > limit:
             raise Harm(
                 f"I4: {sorted(after)} are drained for the update while {world.unavailable()} of"
                 f" {world.replicas} are unavailable; at most {limit} may be out"

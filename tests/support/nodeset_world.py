@@ -191,14 +191,21 @@ class World:
         record = self.records.get(pod.name)
         return pod.healthy and record is not None and record.base != "DOWN" and not record.silent
 
-    def out_for_update(self) -> set[str]:
-        """Healthy workers that the operator drained for an update, and not because of their machine."""
+    def drained_by_us(self) -> set[str]:
+        """Workers that would serve, had the operator not drained them to replace or remove them."""
         return {
             pod.name
             for pod in self.pods.values()
             if self.serves(pod)
-            and pod.annotations.get(keys.ANNOTATION_POD_CORDON_CAUSE) == Cause.UPDATE.value
             and (record := self.records.get(pod.name)) is not None
             and record.drain
             and "pending termination" in record.reason
+        }
+
+    def out_for_update(self) -> set[str]:
+        """Those of them that leave for an update."""
+        return {
+            name
+            for name in self.drained_by_us()
+            if self.pods[name].annotations.get(keys.ANNOTATION_POD_CORDON_CAUSE) == Cause.UPDATE.value
         }
