@@ -34,13 +34,16 @@ class LoginSite:
     password: str = field(default_factory=lambda: secrets.token_hex(12))
 
     def create(self) -> None:
-        """Apply everything at once and wait until people can log in."""
+        """Apply everything and wait until people can log in."""
         self.apply()
         self.wait()
 
     def apply(self) -> None:
-        """Apply everything at once."""
-        login = _MANIFESTS.substitute(
+        """Apply the directory, and the login nodes when it answers.
+
+        SSSD that meets a directory in its first second may wait for ever for the end of the TLS handshake.
+        """
+        site = _MANIFESTS.substitute(
             name=self.cluster.name,
             ada_key=self.ssh.new_key("ada"),
             root_key=self.ssh.new_key("root"),
@@ -51,7 +54,11 @@ class LoginSite:
         for plain, changed in ((_WORKER, _WORKER_WITH_HOME), (_FILES, _FILES_AND_CONTAIN)):
             assert plain in everything
             everything = everything.replace(plain, changed)
-        self.cluster.kubectl.apply(f"{everything}---\n{login}")
+        documents = f"{everything}---\n{site}".split("---\n")
+        login = [each for each in documents if "kind: LoginSet" in each]
+        self.cluster.kubectl.apply("---\n".join(each for each in documents if each not in login))
+        self.kubectl("wait", "--for=condition=Ready", "pod/ldap", "--timeout=60s")
+        self.cluster.kubectl.apply("---\n".join(login))
 
     def wait(self) -> None:
         """Wait until people can log in."""

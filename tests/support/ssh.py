@@ -33,7 +33,8 @@ class Ssh:
     ) -> subprocess.CompletedProcess[str]:
         """Run a command as a user of a host, with a key of this folder or else a password.
 
-        Hosts of the same alias are one host to the client: it refuses a host key that changed.
+        Hosts of the same alias are one host to the client: it refuses a host key that changed. A command
+        that does not end within 30 s fails with code 124.
         """
         options = ["-o", f"UserKnownHostsFile={self.folder / 'known_hosts'}"]
         options += ["-o", "StrictHostKeyChecking=accept-new", "-o", f"HostKeyAlias={alias}"]
@@ -45,12 +46,11 @@ class Ssh:
             ask.chmod(0o700)
             environment |= {"SSH_ASKPASS": str(ask), "SSH_ASKPASS_REQUIRE": "force"}
         return subprocess.run(
-            ["ssh", *PLAIN, *options, f"{user}@{host}", command],
+            ["timeout", "30", "ssh", *PLAIN, *options, f"{user}@{host}", command],
             input=stdin,
             env=environment,
             capture_output=True,
             text=True,
-            timeout=120,
             check=False,
         )
 
