@@ -134,7 +134,7 @@ def test_missing_keys_are_told_and_the_cluster_starts_when_they_come(space: Name
     assert message == 'StatefulSet: Secret "keys" not found; create it with key "slurm.key"'
     space.apply(secret("keys", slurm_key="x"))
     message = space.wait_condition("controller", "alba", "Reconciled=False/SecretKeyMissing")
-    assert message == "StatefulSet: Secret \"keys\" has no key 'jwt.key'; add it"
+    assert message == 'StatefulSet: Secret "keys" has no key "jwt.key"; add it'
     failed = [note for kind, reason, note in space.events("Controller", "alba") if reason == "SyncFailed"]
     assert any(note.startswith('Failed "StatefulSet" step: Secret "keys" not found') for note in failed)
     assert space.get("statefulset", "alba-controller") is None

@@ -72,9 +72,13 @@ def test_an_unchanged_cluster_is_left_alone(cluster: SlurmCluster, audit_log: Pa
     """For 40 s, more than one pass of every kind, the operator writes nothing (I8)."""
     quiet_for = 40.0
 
+    # A pod that turns ready is a change, and has consequences.
+    ready = ["wait", "--for=condition=Ready", "pods", "--all", "--namespace", cluster.name]
+    cluster.kubectl.run(*ready, "--timeout=90s", within=100)
+
     def quiet() -> bool:
         size = audit_log.stat().st_size
-        time.sleep(5)
+        time.sleep(10)
         return not [each for each in writes(audit_log, size) if cluster.name in each]
 
     wait_until(quiet, within=90, what="the cluster to settle")
