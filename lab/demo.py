@@ -43,7 +43,7 @@ class Demo:
         self.show("srun", f"--nodes={workers}", "--chdir=/tmp", "hostname")
         job = self.batch(workers)
         if self.accounting:
-            self.wait(lambda: self.recorded(job), within=30, what=f"job {job} in the accounting database")
+            self.wait(lambda: self.recorded(job), within=120, what=f"job {job} in the accounting database")
             self.show("sacct", "--allusers", "--allocations", f"--format={RECORD}")
         self.console.print("\n[bold]$ kubectl get nodesets,controllers,pods --output wide[/]")
         self.console.print(
@@ -64,8 +64,11 @@ class Demo:
         return job
 
     def recorded(self, job: str) -> bool:
-        """Whether the database knows how a job ended."""
-        state = self.slurm("sacct", "--noheader", "--allocations", f"--jobs={job}", "--format=State")
+        """Whether the database knows how a job ended; False as well while slurmdbd does not answer."""
+        try:
+            state = self.slurm("sacct", "--noheader", "--allocations", f"--jobs={job}", "--format=State")
+        except DemoError:
+            return False
         return state.split() == ["COMPLETED"]
 
     def show(self, *command: str) -> str:
