@@ -52,7 +52,7 @@ def service(accounting: Accounting) -> JsonObject | None:
     wanted = accounting.spec.service
     meta = _metadata(accounting, wanted.metadata.labels, wanted.metadata.annotations)
     manifest = services.service(meta, wanted, keys.SLURMDBD, keys.PORT_SLURMDBD, selector(accounting))
-    return manifest | {"spec": {"publishNotReadyAddresses": True, **manifest["spec"]}}
+    return services.early(manifest)
 
 
 def config_secret(accounting: Accounting, password: bytes | None) -> JsonObject | None:

@@ -71,7 +71,7 @@ def service(controller: Controller) -> JsonObject | None:
     )
     active = {**selector(controller), keys.LABEL_ACTIVE: "true"}
     manifest = services.service(meta, wanted, keys.SLURMCTLD, keys.PORT_SLURMCTLD, active)
-    return manifest | {"spec": {"publishNotReadyAddresses": True, **manifest["spec"]}}
+    return services.early(manifest)
 
 
 def internal_service(controller: Controller) -> JsonObject | None:

@@ -44,6 +44,11 @@ def service(
     return _manifest(metadata, spec | {"ports": ports, "selector": merged_selector})
 
 
+def early(manifest: JsonObject) -> JsonObject:
+    """A Service that leads to pods which are not ready yet, unless its user says otherwise."""
+    return manifest | {"spec": {"publishNotReadyAddresses": True, **manifest["spec"]}}
+
+
 def headless(metadata: JsonObject, port_name: str, port: int, selector: Mapping[str, str]) -> JsonObject:
     """A Service that only gives pods their DNS names, ready or not.
 

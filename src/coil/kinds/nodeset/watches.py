@@ -28,7 +28,7 @@ class Watches:
     def connect(self, clusters: Clusters) -> None:
         """Listen to all caches and to Slurm."""
         seen = self._observer
-        seen.nodesets.on_event(lambda change: self._add([change.key]))
+        seen.nodesets.on_event(lambda change: self._queue.add(change.key))
         seen.controllers.on_event(lambda change: self._cluster_changed(change.key))
         seen.pods.on_event(self._pod_changed)
         seen.nodes.on_event(self._node_changed)
@@ -38,13 +38,9 @@ class Watches:
         clusters.on_change(self._slurm_changed)
         clusters.on_health(self._slurm_turned)
 
-    def _add(self, keys: Iterable[ObjectKey]) -> None:
-        for key in keys:
-            self._queue.add(key)
-
     def _cluster_changed(self, key: ObjectKey) -> None:
         nodesets = self._observer.nodesets.by_index(OF_CLUSTER, str(key))
-        self._add(nodeset.metadata.key for nodeset in nodesets)
+        self._queue.add_all(nodeset.metadata.key for nodeset in nodesets)
 
     def _slurm_turned(self, key: ObjectKey, _health: Health) -> None:
         self._cluster_changed(key)
@@ -52,27 +48,27 @@ class Watches:
     def _slurm_changed(self, key: ObjectKey, names: frozenset[str]) -> None:
         pods = self._observer.pods
         found = (pods.by_index(BY_SLURM_NAME, f"{key.namespace}/{name}") for name in names)
-        self._add({owner for group in found for pod in group for owner in _nodeset_of(pod)})
+        self._queue.add_all({owner for group in found for pod in group for owner in _nodeset_of(pod)})
 
     def _pod_changed(self, change: Change[PodView]) -> None:
         affected = owners(change, "NodeSet")
         for owner in affected:
             observe_pod(self._memory.expectations, owner, change)
-        self._add(affected or _orphan_keys(change))
+        self._queue.add_all(affected or _orphan_keys(change))
 
     def _node_changed(self, change: Change[NodeView]) -> None:
         if not node_matters(change, self._propagated):
             return
         pods = self._observer.pods.by_index(ON_NODE, change.latest.metadata.name)
-        self._add({owner for pod in pods for owner in _nodeset_of(pod)})
+        self._queue.add_all({owner for pod in pods for owner in _nodeset_of(pod)})
         placed = (n for n in self._observer.nodesets.list() if n.daemon or n.spec.pin_to_node)
-        self._add(nodeset.metadata.key for nodeset in placed)
+        self._queue.add_all(nodeset.metadata.key for nodeset in placed)
 
     def _claim_changed(self, change: Change[ManifestView]) -> None:
-        self._add(labelled_nodeset(change.latest))
+        self._queue.add_all(labelled_nodeset(change.latest))
 
     def _child_changed(self, change: Change[ManifestView]) -> None:
-        self._add(
+        self._queue.add_all(
             owner for state in (change.old, change.new) if state is not None for owner in _owning(state)
         )
 
