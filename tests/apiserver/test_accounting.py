@@ -2,7 +2,6 @@
 
 import base64
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,29 +14,14 @@ from tests.support.manager import (
     Namespace,
     controller,
     eventually,
-    managed_server,
     ours,
     secret,
 )
-
-__all__ = ["managed_server"]
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(120)]
 
 PASSWORD = secret("db", password="sesame", other="1")
 STORAGE = {"host": "db", "username": "slurm", "passwordKeyRef": {"name": "db", "key": "password"}}
-
-
-@pytest.fixture
-def space(managed_server: ApiServer) -> Namespace:
-    return Namespace(managed_server)
-
-
-@pytest.fixture
-def manager(managed_server: ApiServer, space: Namespace) -> Iterator[Manager]:
-    with Manager(managed_server, namespaces=[space.name]) as running:
-        running.wait_working()
-        yield running
 
 
 def accounting(name: str = "acct", **spec: Any) -> dict[str, Any]:

@@ -13,20 +13,19 @@ from coil.build import controller as controllers
 from coil.build import nodeset as nodesets
 from coil.build import restapi as restapis
 from coil.build.defaults import with_server_defaults
+from coil.build.hashes import PodHashes
 from coil.build.patch import merge_patch
 from coil.build.worker import PodInputs
 from coil.support.objects import JsonObject
 from lab.apiserver import ApiServer
 from tests.support import golden
-from tests.support.apiserver import api_server, kubectl, namespace
+from tests.support.apiserver import kubectl
 from tests.support.built import manifests
 from tests.support.resources import controller, nodeset, restapi
 
-__all__ = ["api_server", "namespace"]
-
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(120)]
 
-HASHES = controllers.PodHashes(slurm_key="s", jwt_key="j", config="c")
+HASHES = PodHashes(slurm_key="s", jwt_key="j", config="c")
 FIELD = {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}
 EVERYTHING: JsonObject = {
     "automountServiceAccountToken": False,

@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 
 from lab.apiserver import ApiServer
-from tests.support.apiserver import api_server, kubectl, namespace
+from tests.support.apiserver import kubectl
 from tests.support.charts import CHARTS, helm
-
-__all__ = ["api_server", "namespace"]
 
 pytestmark = pytest.mark.apiserver
 

@@ -9,9 +9,7 @@ import pytest
 from coil.api import crd
 from coil.api.kinds import KINDS
 from lab.apiserver import ApiServer
-from tests.support.apiserver import api_server, kubectl, namespace
-
-__all__ = ["api_server", "namespace"]
+from tests.support.apiserver import kubectl
 
 pytestmark = pytest.mark.apiserver
 

@@ -3,7 +3,6 @@
 import base64
 import signal
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,28 +14,14 @@ from tests.support.manager import (
     Namespace,
     controller,
     eventually,
-    managed_server,
     ours,
     secret,
 )
-
-__all__ = ["managed_server"]
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(120)]
 
 USERS = secret("users", sssd_conf="[sssd]", other="x")
 HOST_KEYS = "login-ssh-host-keys"
-
-
-@pytest.fixture
-def space(managed_server: ApiServer) -> Namespace:
-    return Namespace(managed_server)
-
-
-@pytest.fixture
-def manager(managed_server: ApiServer, space: Namespace) -> Iterator[Manager]:
-    with Manager(managed_server, namespaces=[space.name]) as running:
-        yield running
 
 
 def loginset(**spec: Any) -> dict[str, Any]:

@@ -17,9 +17,7 @@ from lab.apiserver import ApiServer
 from tests.support import golden
 from tests.support.apiserver import kubectl
 from tests.support.built import Objects, manifests
-from tests.support.manager import Manager, Namespace, eventually, managed_server
-
-__all__ = ["managed_server"]
+from tests.support.manager import Manager, Namespace, eventually
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(180)]
 

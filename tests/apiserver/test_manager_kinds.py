@@ -1,7 +1,6 @@
 """Controller and RestApi on a real API server: what is made, what is left alone, what is told."""
 
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,27 +15,13 @@ from tests.support.manager import (
     config_map,
     controller,
     eventually,
-    managed_server,
     ours,
     secret,
 )
 
-__all__ = ["managed_server"]
-
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(120)]
 
 RESTAPI = {"slurmrestd": {"image": "registry.example/slurmrestd:1"}}
-
-
-@pytest.fixture
-def space(managed_server: ApiServer) -> Namespace:
-    return Namespace(managed_server)
-
-
-@pytest.fixture
-def manager(managed_server: ApiServer, space: Namespace) -> Iterator[Manager]:
-    with Manager(managed_server, namespaces=[space.name]) as running:
-        yield running
 
 
 def restapi(name: str, controller_name: str = "alba", **spec: Any) -> dict[str, Any]:

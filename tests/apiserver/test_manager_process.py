@@ -7,9 +7,7 @@ import sys
 import pytest
 
 from lab.apiserver import ApiServer
-from tests.support.manager import KEYS, Manager, Namespace, controller, eventually, managed_server
-
-__all__ = ["managed_server"]
+from tests.support.manager import KEYS, Manager, Namespace, controller, eventually
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(120)]
 

@@ -22,9 +22,7 @@ from coil.support.tasks import Tasks
 from lab.apiserver import ApiServer
 from tests.support import slurm
 from tests.support.apiserver import kubectl, writes
-from tests.support.manager import KEYS, Namespace, controller, managed_server, ours
-
-__all__ = ["managed_server"]
+from tests.support.manager import KEYS, Namespace, controller, ours
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.slurm, pytest.mark.asyncio, pytest.mark.timeout(150)]
 

@@ -12,9 +12,7 @@ import pytest
 from lab.apiserver import ApiServer
 from tests.support import golden
 from tests.support.apiserver import kubectl
-from tests.support.manager import Manager, Namespace, eventually, managed_server
-
-__all__ = ["managed_server"]
+from tests.support.manager import Manager, Namespace, eventually
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(180)]
 

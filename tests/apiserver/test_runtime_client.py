@@ -16,13 +16,12 @@ from coil.kube.resource import Resource
 from coil.kube.views import MetadataView
 from coil.kube.wire import Added, Deleted, decode_line
 from lab.apiserver import ApiServer
-from tests.support.apiserver import api_server, namespace  # noqa: F401 -- fixtures
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.apiserver]
 
 
 @pytest_asyncio.fixture
-async def client(api_server: ApiServer) -> AsyncIterator[Client]:  # noqa: F811 -- the fixture
+async def client(api_server: ApiServer) -> AsyncIterator[Client]:
     async with Client(load(str(api_server.kubeconfig))) as opened:
         yield opened
 
@@ -36,7 +35,7 @@ def pod(name: str, **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"containers": [container], **spec}}
 
 
-async def test_an_object_lives_through_every_verb(client: Client, namespace: str) -> None:  # noqa: F811
+async def test_an_object_lives_through_every_verb(client: Client, namespace: str) -> None:
     made = await client.create(CONFIG_MAPS, config_map("a", x="1"), namespace)
     assert (await client.get(CONFIG_MAPS, "a", namespace)) == made
     patched = await client.patch(CONFIG_MAPS, "a", {"data": {"y": "2"}}, namespace)
@@ -50,13 +49,13 @@ async def test_an_object_lives_through_every_verb(client: Client, namespace: str
         await client.get(CONFIG_MAPS, "a", namespace)
 
 
-async def test_generated_names_come_back(client: Client, namespace: str) -> None:  # noqa: F811
+async def test_generated_names_come_back(client: Client, namespace: str) -> None:
     made = await client.create(CONFIG_MAPS, {"metadata": {"generateName": "worker-"}}, namespace)
     assert made.metadata.name.startswith("worker-")
     assert made.metadata.name != "worker-"
 
 
-async def test_a_name_taken_and_a_version_passed_are_told_apart(client: Client, namespace: str) -> None:  # noqa: F811
+async def test_a_name_taken_and_a_version_passed_are_told_apart(client: Client, namespace: str) -> None:
     made = await client.create(CONFIG_MAPS, config_map("a"), namespace)
     with pytest.raises(errors.AlreadyExists):
         await client.create(CONFIG_MAPS, config_map("a"), namespace)
@@ -66,7 +65,7 @@ async def test_a_name_taken_and_a_version_passed_are_told_apart(client: Client, 
         await client.patch(CONFIG_MAPS, "a", {"data": {"x": "2"}}, namespace, resource_version=old)
 
 
-async def test_a_deletion_meant_for_another_object_is_refused(client: Client, namespace: str) -> None:  # noqa: F811
+async def test_a_deletion_meant_for_another_object_is_refused(client: Client, namespace: str) -> None:
     made = await client.create(CONFIG_MAPS, config_map("a"), namespace)
     with pytest.raises(errors.Conflict):
         await client.delete(CONFIG_MAPS, "a", namespace, uid="00000000-0000-0000-0000-000000000000")
@@ -77,7 +76,7 @@ async def test_a_deletion_meant_for_another_object_is_refused(client: Client, na
     )
 
 
-async def test_a_refused_object_names_its_bad_field(client: Client, namespace: str) -> None:  # noqa: F811
+async def test_a_refused_object_names_its_bad_field(client: Client, namespace: str) -> None:
     with pytest.raises(errors.Invalid) as caught:
         await client.create(PODS, pod("a", restartPolicy="Sometimes"), namespace)
     assert [cause["field"] for cause in caught.value.details["causes"]] == ["spec.restartPolicy"]
@@ -92,8 +91,8 @@ async def test_a_kind_nobody_serves_is_not_found(client: Client) -> None:
 
 
 async def test_a_user_without_rights_is_forbidden(
-    api_server: ApiServer,  # noqa: F811
-    namespace: str,  # noqa: F811
+    api_server: ApiServer,
+    namespace: str,
 ) -> None:
     nobody = {"Impersonate-User": "nobody"}
     async with Client(load(str(api_server.kubeconfig))) as other:
@@ -104,7 +103,7 @@ async def test_a_user_without_rights_is_forbidden(
             await other.get(CONFIG_MAPS, "a", namespace)
 
 
-async def test_lists_come_in_pages(client: Client, namespace: str) -> None:  # noqa: F811
+async def test_lists_come_in_pages(client: Client, namespace: str) -> None:
     for number in range(5):
         await client.create(CONFIG_MAPS, config_map(f"m{number}"), namespace)
     names, token, pages = [], None, 0
@@ -116,7 +115,7 @@ async def test_lists_come_in_pages(client: Client, namespace: str) -> None:  # n
     assert pages == 3
 
 
-async def test_selectors_select(client: Client, namespace: str) -> None:  # noqa: F811
+async def test_selectors_select(client: Client, namespace: str) -> None:
     for name in ("a", "b"):
         body = config_map(name)
         body["metadata"]["labels"] = {"name": name}
@@ -127,7 +126,7 @@ async def test_selectors_select(client: Client, namespace: str) -> None:  # noqa
     assert [item.metadata.name for item in by_field.items] == ["b"]
 
 
-async def test_a_watch_tells_what_happens_until_its_time_is_over(client: Client, namespace: str) -> None:  # noqa: F811
+async def test_a_watch_tells_what_happens_until_its_time_is_over(client: Client, namespace: str) -> None:
     start = (await client.list_page(CONFIG_MAPS, namespace)).version
     await client.create(CONFIG_MAPS, config_map("a"), namespace)
     await client.delete(CONFIG_MAPS, "a", namespace)
@@ -137,7 +136,7 @@ async def test_a_watch_tells_what_happens_until_its_time_is_over(client: Client,
     assert kinds == [Added, Deleted]
 
 
-async def test_views_read_what_the_server_writes(client: Client, namespace: str) -> None:  # noqa: F811
+async def test_views_read_what_the_server_writes(client: Client, namespace: str) -> None:
     secret = {"metadata": {"name": "key"}, "data": {"slurm.key": base64.b64encode(b"\0\1").decode()}}
     assert (await client.create(SECRETS, secret, namespace)).data == {"slurm.key": b"\0\1"}
     spec = {"ports": [{"port": 6817}], "selector": {"a": "b"}}
@@ -149,7 +148,7 @@ async def test_views_read_what_the_server_writes(client: Client, namespace: str)
     assert (manifest.kind, manifest.data) == ("ConfigMap", {"a": "b"})
 
 
-async def test_a_pinned_pod_and_its_claims_are_read(client: Client, namespace: str) -> None:  # noqa: F811
+async def test_a_pinned_pod_and_its_claims_are_read(client: Client, namespace: str) -> None:
     match = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
     terms = {"nodeSelectorTerms": [{"matchFields": [match]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
@@ -163,7 +162,7 @@ async def test_a_pinned_pod_and_its_claims_are_read(client: Client, namespace: s
     assert (made.status.phase, made.terminating, made.ready) == ("Pending", False, False)
 
 
-async def test_conditions_are_merged_by_type_with_a_strategic_patch(client: Client, namespace: str) -> None:  # noqa: F811
+async def test_conditions_are_merged_by_type_with_a_strategic_patch(client: Client, namespace: str) -> None:
     await client.create(PODS, pod("a"), namespace)
     for kind in ("SlurmNodeStateIdle", "Ready"):
         status = {"status": {"conditions": [{"type": kind, "status": "True"}]}}
@@ -174,7 +173,7 @@ async def test_conditions_are_merged_by_type_with_a_strategic_patch(client: Clie
     assert patched.ready
 
 
-async def test_server_side_apply(client: Client, namespace: str) -> None:  # noqa: F811
+async def test_server_side_apply(client: Client, namespace: str) -> None:
     body = config_map("a", x="1")
     for _ in range(2):
         made = await client.patch(
@@ -194,7 +193,7 @@ async def test_cluster_scoped_objects(client: Client) -> None:
     await client.delete(NODES, "runtime-n1")
 
 
-async def test_hundreds_of_requests_at_once_are_taken(client: Client, namespace: str) -> None:  # noqa: F811
+async def test_hundreds_of_requests_at_once_are_taken(client: Client, namespace: str) -> None:
     async with asyncio.TaskGroup() as group:
         for number in range(300):
             group.create_task(client.create(CONFIG_MAPS, config_map(f"m{number}"), namespace))
@@ -202,5 +201,5 @@ async def test_hundreds_of_requests_at_once_are_taken(client: Client, namespace:
     assert len(page.items) == 300
 
 
-async def test_other_groups_have_other_paths(client: Client, namespace: str) -> None:  # noqa: F811
+async def test_other_groups_have_other_paths(client: Client, namespace: str) -> None:
     assert (await client.list_page(DEPLOYMENTS, namespace)).items == []

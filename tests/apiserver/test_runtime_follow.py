@@ -21,14 +21,13 @@ from coil.kube.views import ConfigMapView
 from coil.support.objects import JsonObject, ObjectKey, ObjectMeta
 from coil.support.tasks import Tasks
 from lab.apiserver import ApiServer
-from tests.support.apiserver import api_server, namespace  # noqa: F401 -- fixtures
 from tests.support.kubeserver import eventually
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.apiserver]
 
 
 @pytest_asyncio.fixture
-async def client(api_server: ApiServer) -> AsyncIterator[Client]:  # noqa: F811 -- the fixture
+async def client(api_server: ApiServer) -> AsyncIterator[Client]:
     async with Client(load(str(api_server.kubeconfig))) as opened:
         yield opened
 
@@ -37,7 +36,7 @@ def config_map(name: str, **data: str) -> dict[str, Any]:
     return {"metadata": {"name": name}, "data": data}
 
 
-async def test_a_cache_follows_a_namespace(client: Client, namespace: str) -> None:  # noqa: F811
+async def test_a_cache_follows_a_namespace(client: Client, namespace: str) -> None:
     for number in range(3):
         await client.create(CONFIG_MAPS, config_map(f"m{number}", n=str(number % 2)), namespace)
     caches = Caches(client, [namespace])
@@ -54,7 +53,7 @@ async def test_a_cache_follows_a_namespace(client: Client, namespace: str) -> No
         await eventually(lambda: len(maps.by_index("n", "0")) == 2, "the change is seen")
 
 
-async def test_two_namespaces_make_one_cache(client: Client, namespace: str) -> None:  # noqa: F811
+async def test_two_namespaces_make_one_cache(client: Client, namespace: str) -> None:
     await client.create(CONFIG_MAPS, config_map("here"), namespace)
     caches = Caches(client, [namespace, "kube-system"])
     maps = caches.store(CONFIG_MAPS)
@@ -66,7 +65,7 @@ async def test_two_namespaces_make_one_cache(client: Client, namespace: str) -> 
         assert {item.metadata.namespace for item in maps.list()} <= {namespace, "kube-system"}
 
 
-async def test_a_controller_makes_what_is_wanted(client: Client, namespace: str) -> None:  # noqa: F811
+async def test_a_controller_makes_what_is_wanted(client: Client, namespace: str) -> None:
     """For each map `x-in` there shall be a map `x-out` with the same data."""
     caches = Caches(client, [namespace])
     maps = caches.store(CONFIG_MAPS)
@@ -111,7 +110,7 @@ QUICK = Timing(duration=2.0, renew=1.5, retry=0.2)
 
 async def test_one_of_two_leads_and_the_other_takes_over_at_once_when_it_ends(
     client: Client,
-    namespace: str,  # noqa: F811
+    namespace: str,
 ) -> None:
     log: list[str] = []
     ended = {"a": asyncio.Event(), "b": asyncio.Event()}
@@ -158,7 +157,7 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 EVENTS = Resource(group="events.k8s.io", plural="events", kind="Event", view=EventView)
 
 
-async def test_events_are_accepted_and_complete(client: Client, namespace: str) -> None:  # noqa: F811
+async def test_events_are_accepted_and_complete(client: Client, namespace: str) -> None:
     made = await client.create(CONFIG_MAPS, config_map("a"), namespace)
     events = Events(client, "operator-0")
     recorder = events.recorder("nodeset-controller")
@@ -188,7 +187,7 @@ async def test_events_about_cluster_scoped_objects_are_accepted(client: Client) 
     await client.delete(NODES, "runtime-n2")
 
 
-async def test_a_series_is_written_by_the_real_server_rules(client: Client, namespace: str) -> None:  # noqa: F811
+async def test_a_series_is_written_by_the_real_server_rules(client: Client, namespace: str) -> None:
     made = await client.create(CONFIG_MAPS, config_map("a"), namespace)
     events = Events(client, "operator-0")
     recorder = events.recorder("c")
@@ -204,7 +203,7 @@ async def test_a_series_is_written_by_the_real_server_rules(client: Client, name
     assert event.series["count"] == 7
 
 
-async def test_pods_of_5000_bytes_are_read_from_a_real_list(client: Client, namespace: str) -> None:  # noqa: F811
+async def test_pods_of_5000_bytes_are_read_from_a_real_list(client: Client, namespace: str) -> None:
     container = {"name": "c", "image": "registry.example/c:1", "env": [{"name": "X", "value": "y" * 4000}]}
     await client.create(PODS, {"metadata": {"name": "p"}, "spec": {"containers": [container]}}, namespace)
     caches = Caches(client, [namespace])

@@ -21,7 +21,6 @@ from coil.support.tasks import Tasks
 from lab import controlplane
 from lab.apiserver import ApiServer, free_ports
 from lab.processes import start
-from tests.support.apiserver import api_server, namespace  # noqa: F401 -- fixtures
 from tests.support.kubeserver import eventually
 from tests.support.tcpproxy import TcpProxy
 
@@ -31,7 +30,7 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.apiserver]
 class Gap:
     """A follower behind a proxy, and a client with a way of its own."""
 
-    def __init__(self, proxy: TcpProxy, client: Client, namespace: str) -> None:  # noqa: F811
+    def __init__(self, proxy: TcpProxy, client: Client, namespace: str) -> None:
         self.proxy, self.client, self.namespace = proxy, client, namespace
         self.store: Store[ConfigMapView] = Store("configmaps")
         self.heard: list[tuple[str, str]] = []
@@ -56,7 +55,7 @@ class Gap:
 
 
 @pytest_asyncio.fixture
-async def gap(api_server: ApiServer, namespace: str) -> AsyncIterator[Gap]:  # noqa: F811
+async def gap(api_server: ApiServer, namespace: str) -> AsyncIterator[Gap]:
     config = load(str(api_server.kubeconfig))
     async with (
         Client(config) as direct,
@@ -115,7 +114,7 @@ async def test_an_object_made_anew_in_a_gap_is_a_deletion_and_an_addition(gap: G
 
 
 @pytest.fixture
-def another_server(api_server: ApiServer) -> controlplane.ControlPlane:  # noqa: F811
+def another_server(api_server: ApiServer) -> controlplane.ControlPlane:
     """Not started yet: a second kube-apiserver on the same etcd. Its memory begins when it starts."""
     [port] = free_ports(1)
     plane = api_server.plane

@@ -3,7 +3,6 @@
 import base64
 import signal
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,25 +10,12 @@ import pytest
 from coil.api import keys
 from coil.slurm.tokens import Claims, TokenError, mint, verify
 from lab.apiserver import ApiServer
-from tests.support.manager import Manager, Namespace, controller, eventually, managed_server, ours, secret
-
-__all__ = ["managed_server"]
+from tests.support.manager import Manager, Namespace, controller, eventually, ours, secret
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(120)]
 
 KEY, NEW_KEY = "a key that is long enough for HS256", "the key that comes after the first one"
 SECRET = "t-jwt-ada"
-
-
-@pytest.fixture
-def space(managed_server: ApiServer) -> Namespace:
-    return Namespace(managed_server)
-
-
-@pytest.fixture
-def manager(managed_server: ApiServer, space: Namespace) -> Iterator[Manager]:
-    with Manager(managed_server, namespaces=[space.name]) as running:
-        yield running
 
 
 def key_secret(value: str = KEY) -> dict[str, Any]:

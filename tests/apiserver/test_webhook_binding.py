@@ -7,11 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from lab.apiserver import ApiServer
-from tests.support.apiserver import api_server, kubectl
+from tests.support.apiserver import kubectl
 from tests.support.manager import Namespace, eventually
 from tests.support.webhook import Registration, Webhook, attempt, binding, grant
-
-__all__ = ["api_server"]
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(120)]
 

@@ -16,12 +16,10 @@ import pytest
 
 from lab.apiserver import ApiServer
 from lab.certificates import Credentials
-from tests.support.apiserver import api_server, kubectl
+from tests.support.apiserver import kubectl
 from tests.support.charts import CHARTS, helm, template
 from tests.support.manager import Namespace, eventually, ours
 from tests.support.webhook import Webhook, attempt, grant, send
-
-__all__ = ["api_server"]
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(180)]
 

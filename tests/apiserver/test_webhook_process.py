@@ -14,12 +14,10 @@ import pytest
 
 from lab.apiserver import ApiServer
 from lab.certificates import Authority
-from tests.support.apiserver import api_server, kubectl
+from tests.support.apiserver import kubectl
 from tests.support.charts import CHARTS
 from tests.support.manager import Namespace, config_map, controller, eventually, ours
 from tests.support.webhook import Registration, Webhook, grant, send, validating
-
-__all__ = ["api_server"]
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(180)]
 

@@ -14,6 +14,7 @@ from coil.api.restapi import RestApi
 from coil.build import controller as controllers
 from coil.build import nodeset as nodesets
 from coil.build import restapi as restapis
+from coil.build.hashes import PodHashes
 from coil.build.worker import PodInputs
 from lab.install import OPERATOR, SLURM, Release
 from tests.support.charts import template
@@ -41,7 +42,7 @@ def test_the_cluster_by_hand_can_be_built() -> None:
     assert isinstance(restapi, RestApi)
     assert isinstance(nodeset, NodeSet)
     pods = [
-        controllers.stateful_set(controller, controllers.PodHashes()),
+        controllers.stateful_set(controller, PodHashes()),
         restapis.deployment(restapi, controller),
         nodesets.stamp_ordinal(_template(nodeset, controller), 0),
     ]

@@ -1,7 +1,7 @@
 """A real kube-apiserver for the tests of a session, started when the first of them asks for it.
 
-A test module uses it by `from tests.support.apiserver import api_server` and an argument `api_server`; tests
-share the server, so each works in a namespace of its own (`namespace`).
+The tests in tests/apiserver share it by the argument `api_server`, so each works in a namespace of its own
+(`namespace`).
 """
 
 import json

@@ -16,7 +16,7 @@ from coil.build import nodeset as nodesets
 from coil.build import restapi as restapis
 from coil.build import token as tokens
 from coil.build.errors import BuildError
-from coil.build.hashes import map_hash
+from coil.build.hashes import PodHashes, map_hash
 from coil.build.slurmconf import ConfigInputs
 from coil.support.objects import JsonObject, ObjectMeta
 from tests.support import golden
@@ -48,7 +48,7 @@ def _of_controller(step: golden.Step, controller: Controller) -> Iterator[JsonOb
         pass
     assert controller.spec.slurm_key_ref
     assert controller.jwt_ref
-    hashes = controllers.PodHashes(
+    hashes = PodHashes(
         slurm_key=step.secret_hash(controller.spec.slurm_key_ref.name),
         jwt_key=step.secret_hash(controller.jwt_ref.name),
         config=config_hash,
@@ -75,7 +75,7 @@ def _of_accounting(step: golden.Step, accounting: Accounting) -> Iterator[JsonOb
         yield secret
     except BuildError:
         pass
-    hashes = accountings.PodHashes(
+    hashes = PodHashes(
         slurm_key=step.secret_hash(spec.slurm_key_ref.name) if spec.slurm_key_ref else "",
         jwt_key=step.secret_hash(accounting.jwt_ref.name) if accounting.jwt_ref else "",
         config=config_hash,

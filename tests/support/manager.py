@@ -1,8 +1,8 @@
 """The manager as a process of its own, with the rights that the chart gives it, on a real API server.
 
-A test module uses the server by `from tests.support.manager import managed_server` and an argument
-`managed_server`. It runs the built-in controllers too, but no scheduler and no kubelet: pods stay Pending.
-Each test works in namespaces of its own and gives them to its manager, so that managers do not meet.
+The tests in tests/apiserver share one server by the argument `managed_server`. It runs the built-in
+controllers too, but no scheduler and no kubelet: pods stay Pending. Each test works in namespaces of its own
+and gives them to its manager, so that managers do not meet.
 """
 
 import json

@@ -2,8 +2,8 @@
 
 import asyncio
 import itertools
-from collections.abc import Coroutine
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -59,3 +59,35 @@ def due(queue: Queue) -> set[ObjectKey]:
         waiting.done(item.key, now)
         found.add(item.key)
     return found
+
+
+class World(NamedTuple):
+    """A Runtime and the queue of the kind that is under test."""
+
+    runtime: Runtime
+    queue: Queue
+
+    def put(self, resource: Resource[Any], name: str, **members: Any) -> Any:
+        """Put an object into its store."""
+        return put(self.runtime, resource, name, **members)
+
+    def remove(self, resource: Resource[Any], name: str) -> None:
+        """Take an object out of its store."""
+        self.runtime.store(resource).remove(ObjectKey("ns", name))
+
+    def due(self) -> set[ObjectKey]:
+        """The keys that wait to be reconciled; they are taken out."""
+        return due(self.queue)
+
+
+def world_of(register: Callable[[Runtime], None]) -> World:
+    """Nothing yet but the watches of a kind."""
+    runtime = offline_runtime()
+    register(runtime)
+    return World(runtime, runtime.controllers[0].queue)
+
+
+def owned_by(kind: str, name: str) -> dict[str, Any]:
+    """Metadata of a child of one of our kinds."""
+    owner = {"apiVersion": "slinky.slurm.net/v1beta1", "kind": kind, "name": name, "uid": "u"}
+    return {"ownerReferences": [{**owner, "controller": True}]}

@@ -10,6 +10,7 @@ from coil.api.accounting import Accounting
 from coil.build import accounting as build
 from coil.build.advice import external_addresses
 from coil.build.errors import BuildError
+from coil.build.hashes import PodHashes
 
 
 def validate(old: Accounting | None, new: Accounting, _lookups: Lookups) -> Verdict:
@@ -49,6 +50,6 @@ def _advice(accounting: Accounting, errors: list[str]) -> Iterator[str]:
     try:
         build.config_secret(accounting, b"password")
         build.service(accounting)
-        build.stateful_set(accounting, build.PodHashes())
+        build.stateful_set(accounting, PodHashes())
     except BuildError as error:
         yield f"{error}; no pod can be made"

@@ -10,6 +10,7 @@ from coil.api.controller import Controller
 from coil.build import controller as build
 from coil.build.advice import controller_advice, external_addresses
 from coil.build.errors import BuildError
+from coil.build.hashes import PodHashes
 from coil.build.slurmconf import ConfigInputs
 
 CLUSTER_NAME_LENGTH = 40
@@ -136,7 +137,7 @@ def _build_advice(controller: Controller, lookups: Lookups) -> Iterator[str]:
     try:
         build.service(controller)
         build.config_map(controller, inputs)
-        build.stateful_set(controller, build.PodHashes())
+        build.stateful_set(controller, PodHashes())
     except BuildError as error:
         yield f"{error}; no pod can be made"
 

@@ -9,26 +9,17 @@ Pure; each returns a manifest, or None for an external slurmdbd. BuildError says
 object impossible.
 """
 
-import msgspec
-
 from coil.api import keys, names
 from coil.api.accounting import Accounting, StorageConfig
 from coil.build import core, metadata, pods
 from coil.build import service as services
 from coil.build.errors import BuildError
+from coil.build.hashes import PodHashes
 from coil.build.slurmconf import AUTH_INFO, auth_alt_parameters
 from coil.support.conftext import ConfTextError, Section, merged_section, property_line, render
 from coil.support.objects import JsonObject
 
 _FILE_MODE = 0o600
-
-
-class PodHashes(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Map hashes whose change makes the slurmdbd pod anew; empty for an object that is missing."""
-
-    slurm_key: str = ""
-    jwt_key: str = ""
-    config: str = ""
 
 
 def labels(accounting: Accounting) -> dict[str, str]:

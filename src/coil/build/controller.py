@@ -20,7 +20,7 @@ from coil.api.meta import LocalObjectReference
 from coil.build import core, metadata, pods, scripts
 from coil.build import service as services
 from coil.build.errors import BuildError
-from coil.build.hashes import map_hash
+from coil.build.hashes import PodHashes, map_hash
 from coil.build.slurmconf import ConfigInputs, config_files, state_dir
 from coil.support.objects import JsonObject
 
@@ -30,17 +30,6 @@ _MARK_LENGTH = 16
 _FILE_MODE = 0o610
 _PROBE_FAILURES = 6
 _AUTH_SOCKET = core.mount(keys.VOLUME_AUTH_SOCKET, keys.DIR_AUTH_SOCKET)
-
-
-class PodHashes(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Map hashes whose change makes the slurmctld pods anew; empty for an object that is missing.
-
-    `config` covers the data of the configuration ConfigMap; it is left out with `inplaceReconfigure`.
-    """
-
-    slurm_key: str = ""
-    jwt_key: str = ""
-    config: str = ""
 
 
 def labels(controller: Controller) -> dict[str, str]:

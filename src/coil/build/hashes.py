@@ -3,6 +3,8 @@
 import hashlib
 from collections.abc import Mapping
 
+import msgspec
+
 
 def byte_hash(value: bytes | None) -> str:
     """SHA-256 of the bytes in lower-case hex; an absent value hashes as no bytes."""
@@ -17,3 +19,14 @@ def map_hash(values: Mapping[str, bytes] | Mapping[str, str] | None) -> str:
     items = sorted((values or {}).items(), key=lambda item: item[0].encode())
     joined = b"".join(value.encode() if isinstance(value, str) else value for _, value in items)
     return byte_hash(joined) if joined else ""
+
+
+class PodHashes(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Map hashes whose change makes the pods of a daemon anew; empty for an object that is missing.
+
+    `config` covers what is generated for the daemon; a Controller with `inplaceReconfigure` leaves it out.
+    """
+
+    slurm_key: str = ""
+    jwt_key: str = ""
+    config: str = ""

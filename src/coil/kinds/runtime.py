@@ -2,9 +2,8 @@
 
     def register(runtime: Runtime) -> None:
         pods = runtime.store(core.PODS)
-        controller = Controller(NAME, reconcile, workers=runtime.workers("nodeset"), caches=[pods])
-        pods.on_event(...)
-        runtime.add(controller)
+        queue = control(runtime, NAME, "nodeset", reconcile, [pods])
+        pods.on_event(lambda change: queue.add(change.key))
 
 A kind asks for its stores while it registers; the manager then fills the caches and, once it leads, runs
 the controllers.

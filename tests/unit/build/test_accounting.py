@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from coil.build import accounting as build
 from coil.build.errors import BuildError
+from coil.build.hashes import PodHashes
 from tests.support.resources import accounting
 
 
@@ -73,7 +74,7 @@ def test_an_external_accounting_has_no_objects() -> None:
     outside = accounting(external=True, externalConfig={"host": "dbd.example", "port": 7031})
     assert build.service(outside) is None
     assert build.config_secret(outside, None) is None
-    assert build.stateful_set(outside, build.PodHashes()) is None
+    assert build.stateful_set(outside, PodHashes()) is None
 
 
 def test_extra_lines_are_kept_and_a_volume_can_be_added() -> None:
@@ -85,7 +86,7 @@ def test_extra_lines_are_kept_and_a_volume_can_be_added() -> None:
         template={"spec": {"volumes": [{"name": "ca", "secret": {"secretName": "db-ca"}}]}},
     )
     assert line in build.slurmdbd_conf(wanted, b"pw").splitlines()
-    workload = build.stateful_set(wanted, build.PodHashes())
+    workload = build.stateful_set(wanted, PodHashes())
     assert workload
     spec = workload["spec"]["template"]["spec"]
     assert {"name": "ca", "mountPath": "/etc/db-ca"} in spec["containers"][0]["volumeMounts"]

@@ -4,11 +4,12 @@ import pytest
 
 from coil.build import controller as build
 from coil.build.errors import BuildError
+from coil.build.hashes import PodHashes
 from coil.build.slurmconf import ConfigInputs
 from coil.support.objects import JsonObject
 from tests.support.resources import controller
 
-HASHES = build.PodHashes(slurm_key="s", jwt_key="j", config="c")
+HASHES = PodHashes(slurm_key="s", jwt_key="j", config="c")
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 

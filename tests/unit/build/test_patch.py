@@ -12,11 +12,12 @@ from coil.build import controller as controllers
 from coil.build import nodeset as nodesets
 from coil.build import restapi as restapis
 from coil.build.defaults import with_server_defaults
+from coil.build.hashes import PodHashes
 from coil.build.patch import difference, merge_patch
 from coil.support.objects import JsonObject, ObjectKey
 from tests.support.resources import controller, nodeset, restapi
 
-HASHES = controllers.PodHashes(slurm_key="s", jwt_key="j", config="c")
+HASHES = PodHashes(slurm_key="s", jwt_key="j", config="c")
 
 
 def apply(patch: JsonObject, value: Any) -> Any:

@@ -11,6 +11,7 @@ from coil.build import controller as controllers
 from coil.build import nodeset as nodesets
 from coil.build import restapi as restapis
 from coil.build.defaults import with_server_defaults
+from coil.build.hashes import PodHashes
 from coil.build.patch import merge_patch
 from coil.build.slurmconf import ConfigInputs
 from coil.build.worker import PodInputs
@@ -62,7 +63,7 @@ BUILDERS: dict[str, Callable[[], Any]] = {
     "service": lambda: controllers.service(CLUSTER),
     "internal service": lambda: controllers.internal_service(CLUSTER),
     "config map": lambda: controllers.config_map(CLUSTER, INPUTS),
-    "stateful set": lambda: controllers.stateful_set(CLUSTER, controllers.PodHashes()),
+    "stateful set": lambda: controllers.stateful_set(CLUSTER, PodHashes()),
     "service monitor": lambda: controllers.service_monitor(CLUSTER),
     "rest service": lambda: restapis.service(REST),
     "deployment": lambda: restapis.deployment(REST, CLUSTER),

@@ -10,7 +10,7 @@ from coil.api.accounting import Accounting
 from coil.api.meta import SecretKeySelector
 from coil.build import accounting as build
 from coil.build.errors import BuildError
-from coil.build.hashes import map_hash
+from coil.build.hashes import PodHashes, map_hash
 from coil.kinds.accounting.snapshot import Snapshot
 from coil.kinds.references import missing_key
 from coil.kinds.steps import WAITING, Apply, Failed, Step
@@ -85,10 +85,10 @@ def _stateful_set(snapshot: Snapshot, config: Apply | Failed) -> Step:
     return Apply(name=STATEFUL_SET, wanted=wanted, live=snapshot.stateful_set, needs=CONFIG)
 
 
-def _hashes(snapshot: Snapshot, config: Apply) -> build.PodHashes:
+def _hashes(snapshot: Snapshot, config: Apply) -> PodHashes:
     """From the configuration wanted in this pass, which is written before the StatefulSet is."""
     slurm_key, jwt_key = snapshot.accounting.spec.slurm_key_ref, snapshot.accounting.jwt_ref
-    return build.PodHashes(
+    return PodHashes(
         slurm_key=map_hash(snapshot.secrets.get(slurm_key.name) if slurm_key else None),
         jwt_key=map_hash(snapshot.secrets.get(jwt_key.name) if jwt_key else None),
         config=map_hash(config.wanted["stringData"]),

@@ -9,20 +9,19 @@ from coil.kinds.accounting.observe import Observer
 from coil.kinds.accounting.snapshot import Snapshot
 from coil.kinds.accounting.watches import watch
 from coil.kinds.children import Children
+from coil.kinds.frame import control, outcome
 from coil.kinds.record import Record
 from coil.kinds.resources import ACCOUNTINGS
 from coil.kinds.runtime import Runtime
 from coil.kinds.status import AVAILABLE, Problem, is_news, status_change, write_status
-from coil.kinds.steps import PassFailedError, record_problems
+from coil.kinds.steps import record_problems
 from coil.kube.client import Client
-from coil.kube.controller import DONE, After, Controller, Result
+from coil.kube.controller import DONE, After, Result
 from coil.support.clock import utc_now
 from coil.support.objects import ObjectKey
 
 NAME = "accounting-controller"
 
-PERIOD_S = 60.0
-"""While something is wrong: the longest time until the next try (invariant I6)."""
 STARTING_S = 5.0
 """While slurmdbd is not ready: time between two looks into its log. It tries its database each 5 s."""
 
@@ -31,11 +30,7 @@ def register(runtime: Runtime) -> None:
     """Reconcile Accountings."""
     observer = Observer(runtime)
     reconciler = Reconciler(observer, runtime.client, runtime.recorder(NAME, ACCOUNTINGS))
-    controller = Controller(
-        NAME, reconciler.reconcile, workers=runtime.workers("accounting"), caches=observer.stores
-    )
-    watch(observer, controller.queue)
-    runtime.add(controller)
+    watch(observer, control(runtime, NAME, "accounting", reconciler.reconcile, observer.stores))
 
 
 class Reconciler:
@@ -62,9 +57,7 @@ class Reconciler:
         self._events(snapshot, problems, wanted)
         live = accounting.status.conditions
         await write_status(self._client, ACCOUNTINGS, accounting, status_change(live, wanted, utc_now()))
-        if any(problem.retry for problem in problems):
-            raise PassFailedError(problems)
-        return _next(problems, wanted)
+        return outcome(problems, _next(wanted))
 
     def _events(self, snapshot: Snapshot, problems: Sequence[Problem], wanted: Sequence[Condition]) -> None:
         """Events for what the conditions say anew and a person should act on."""
@@ -76,8 +69,6 @@ class Reconciler:
                 self._record(accounting, "Warning", "DatabaseShared", "Sync", told.message)
 
 
-def _next(problems: Sequence[Problem], wanted: Sequence[Condition]) -> Result:
+def _next(wanted: Sequence[Condition]) -> Result:
     starting = any(told.type == AVAILABLE and told.status == "False" for told in wanted)
-    if problems:
-        return After(PERIOD_S)
     return After(STARTING_S) if starting else DONE

@@ -17,7 +17,7 @@ from coil.api.meta import SecretKeySelector
 from coil.build import controller as build
 from coil.build.advice import controller_advice
 from coil.build.errors import BuildError
-from coil.build.hashes import map_hash
+from coil.build.hashes import PodHashes, map_hash
 from coil.build.restartonly import needs_restart
 from coil.build.slurmconf import ConfigInputs
 from coil.kinds.controller.live import Target
@@ -204,10 +204,10 @@ def _service_monitor(snapshot: Snapshot) -> Step:
     return Apply(name=SERVICE_MONITOR, wanted=wanted, live=live)
 
 
-def _hashes(snapshot: Snapshot, config: Apply) -> build.PodHashes:
+def _hashes(snapshot: Snapshot, config: Apply) -> PodHashes:
     """From the configuration wanted in this pass, which is written before the StatefulSet is."""
     controller = snapshot.controller
-    return build.PodHashes(
+    return PodHashes(
         slurm_key=map_hash(_secret(snapshot, controller.spec.slurm_key_ref)),
         jwt_key=map_hash(_secret(snapshot, controller.jwt_ref)),
         config=pod_config_hash(snapshot, config),

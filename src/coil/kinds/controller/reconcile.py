@@ -15,6 +15,7 @@ from coil.kinds.controller.observe import Observer
 from coil.kinds.controller.settling import LONE_S, QUIET_S, Settling
 from coil.kinds.controller.snapshot import NO_RESTAPI, Snapshot
 from coil.kinds.controller.watches import watch
+from coil.kinds.frame import control
 from coil.kinds.record import Record
 from coil.kinds.resources import CONTROLLERS
 from coil.kinds.runtime import Runtime
@@ -22,7 +23,7 @@ from coil.kinds.status import RECONCILED, Problem, is_news, reconciled, status_c
 from coil.kinds.steps import Apply, Failed, PassFailedError, record_problems
 from coil.kube import core
 from coil.kube.client import Client
-from coil.kube.controller import DONE, After, Controller, Result
+from coil.kube.controller import DONE, After, Result
 from coil.kube.errors import ApiError, Conflict, NotFound
 from coil.support.clock import utc_now
 from coil.support.log import get_logger
@@ -48,11 +49,8 @@ def register(runtime: Runtime) -> None:
     observer = Observer(runtime)
     record = runtime.recorder(NAME, CONTROLLERS)
     reconciler = Reconciler(observer, runtime.client, record, Applying(runtime.client, runtime.clusters))
-    controller = Controller(
-        NAME, reconciler.reconcile, workers=runtime.workers("controller"), caches=observer.stores
-    )
-    watch(observer, runtime.clusters, controller.queue)
-    runtime.add(controller)
+    queue = control(runtime, NAME, "controller", reconciler.reconcile, observer.stores)
+    watch(observer, runtime.clusters, queue)
 
 
 class Reconciler:

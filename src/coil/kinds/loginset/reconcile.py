@@ -7,6 +7,7 @@ import msgspec
 from coil.api import names
 from coil.kinds import steps
 from coil.kinds.children import Children
+from coil.kinds.frame import control, outcome
 from coil.kinds.loginset import hostkeys, plan
 from coil.kinds.loginset.observe import Observer
 from coil.kinds.loginset.plan import Snapshot
@@ -15,19 +16,16 @@ from coil.kinds.record import Record
 from coil.kinds.resources import LOGINSETS
 from coil.kinds.runtime import Runtime
 from coil.kinds.status import Problem, StatusMembers, is_news, status_change, write_status
-from coil.kinds.steps import PassFailedError, record_problems
+from coil.kinds.steps import record_problems
 from coil.kube import core
 from coil.kube.client import Client
-from coil.kube.controller import DONE, After, Controller, Result
+from coil.kube.controller import DONE, Result
 from coil.kube.errors import NotFound
 from coil.support.clock import utc_now
 from coil.support.log import get_logger
 from coil.support.objects import ObjectKey
 
 NAME = "loginset-controller"
-
-PERIOD_S = 60.0
-"""While something is wrong: the longest time until the next try (invariant I6)."""
 
 log = get_logger(NAME)
 
@@ -36,11 +34,7 @@ def register(runtime: Runtime) -> None:
     """Reconcile LoginSets."""
     observer = Observer(runtime)
     reconciler = Reconciler(observer, runtime.client, runtime.recorder(NAME, LOGINSETS))
-    controller = Controller(
-        NAME, reconciler.reconcile, workers=runtime.workers("loginset"), caches=observer.stores
-    )
-    watch(observer, controller.queue)
-    runtime.add(controller)
+    watch(observer, control(runtime, NAME, "loginset", reconciler.reconcile, observer.stores))
 
 
 class Reconciler:
@@ -66,9 +60,7 @@ class Reconciler:
             snapshot = await self._with_host_keys(snapshot)
         problems = await steps.run(self._children, snapshot.loginset, plan.steps(snapshot))
         await self._report(snapshot, problems)
-        if any(problem.retry for problem in problems):
-            raise PassFailedError(problems)
-        return After(PERIOD_S) if problems else DONE
+        return outcome(problems)
 
     async def _with_host_keys(self, snapshot: Snapshot) -> Snapshot:
         """The host keys that the server has though the cache does not know them yet, or else new ones.

@@ -18,6 +18,7 @@ from coil.api.conditions import find
 from coil.api.nodeset import NodeSet
 from coil.kinds import steps
 from coil.kinds.children import Children
+from coil.kinds.frame import control
 from coil.kinds.nodeset import report
 from coil.kinds.nodeset.act import PODS, Means, perform, problem
 from coil.kinds.nodeset.actions import SetTopology
@@ -39,7 +40,7 @@ from coil.kinds.runtime import Runtime
 from coil.kinds.status import RECONCILED, Problem, is_news
 from coil.kinds.steps import PassFailedError, record_problems
 from coil.kube.client import Client
-from coil.kube.controller import DONE, After, Controller, Result
+from coil.kube.controller import DONE, After, Result
 from coil.kube.errors import ApiError, Conflict, NotFound
 from coil.kube.events import ObjectRef
 from coil.slurm.clusters import Cluster
@@ -66,12 +67,9 @@ def register(runtime: Runtime) -> None:
     memory = Memory()
     observer = Observer(runtime, memory)
     reconciler = Reconciler(observer, memory, runtime.client, runtime.recorder(NAME, NODESETS))
-    controller = Controller(
-        NAME, reconciler.reconcile, workers=runtime.workers("nodeset"), caches=observer.stores
-    )
+    queue = control(runtime, NAME, "nodeset", reconciler.reconcile, observer.stores)
     propagated = runtime.options.propagated_node_conditions
-    Watches(observer, memory, controller.queue, propagated).connect(runtime.clusters)
-    runtime.add(controller)
+    Watches(observer, memory, queue, propagated).connect(runtime.clusters)
 
 
 class Reconciler:

@@ -6,25 +6,23 @@ from coil.api import names
 from coil.api.controller import Controller as ControllerObject
 from coil.api.defaults import with_defaults
 from coil.kinds.children import Children
+from coil.kinds.frame import control, outcome
 from coil.kinds.owners import owners
 from coil.kinds.record import Record
 from coil.kinds.resources import CONTROLLERS, RESTAPIS
 from coil.kinds.restapi.plan import Snapshot, conditions, steps
 from coil.kinds.runtime import Runtime
 from coil.kinds.status import is_news, status_change, write_status
-from coil.kinds.steps import PassFailedError, record_problems, run
+from coil.kinds.steps import record_problems, run
 from coil.kube import core
 from coil.kube.client import Client
-from coil.kube.controller import DONE, After, Controller, Result
+from coil.kube.controller import DONE, Result
 from coil.kube.queue import Queue
 from coil.kube.store import Change, Store
 from coil.support.clock import utc_now
 from coil.support.objects import ObjectKey
 
 NAME = "restapi-controller"
-
-PERIOD_S = 60.0
-"""While something is wrong: the longest time until the next try (invariant I6)."""
 
 OF = "restapi/controller"
 """Index of RestApis by the Controller they refer to."""
@@ -83,9 +81,7 @@ class Reconciler:
         if is_news(live, wanted[0]):
             record_problems(self._record, restapi, problems)
         await write_status(self._client, RESTAPIS, restapi, status_change(live, wanted, utc_now()))
-        if any(problem.retry for problem in problems):
-            raise PassFailedError(problems)
-        return After(PERIOD_S) if problems else DONE
+        return outcome(problems)
 
 
 def watch(stores: Stores, queue: Queue) -> None:
@@ -110,6 +106,4 @@ def register(runtime: Runtime) -> None:
     """Reconcile RestApis."""
     stores = Stores(runtime)
     reconciler = Reconciler(stores, runtime.client, runtime.recorder(NAME, RESTAPIS))
-    controller = Controller(NAME, reconciler.reconcile, workers=runtime.workers("restapi"), caches=stores.all)
-    watch(stores, controller.queue)
-    runtime.add(controller)
+    watch(stores, control(runtime, NAME, "restapi", reconciler.reconcile, stores.all))

@@ -9,11 +9,12 @@ from typing import Any
 
 from coil.api.controller import Controller as ControllerObject
 from coil.api.restapi import RestApi
+from coil.kinds.frame import control
 from coil.kinds.resources import CONTROLLERS, RESTAPIS
 from coil.kinds.runtime import Runtime
 from coil.kinds.slurmclient.plan import MissingKeyError, access
 from coil.kube import core
-from coil.kube.controller import DONE, Controller, Result
+from coil.kube.controller import DONE, Result
 from coil.kube.queue import Queue
 from coil.kube.store import Change, Store
 from coil.support.log import get_logger
@@ -93,11 +94,7 @@ def watch(reconciler: Reconciler, queue: Queue) -> None:
 def register(runtime: Runtime) -> None:
     """Keep the clients of all Controllers."""
     reconciler = Reconciler(runtime)
-    controller = Controller(
-        NAME, reconciler.reconcile, workers=runtime.workers("slurmclient"), caches=reconciler.stores
-    )
-    watch(reconciler, controller.queue)
-    runtime.add(controller)
+    watch(reconciler, control(runtime, NAME, "slurmclient", reconciler.reconcile, reconciler.stores))
 
 
 def _key_secret(controller: ControllerObject) -> Iterable[str]:

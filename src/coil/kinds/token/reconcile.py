@@ -8,18 +8,19 @@ import msgspec
 
 from coil.kinds import steps
 from coil.kinds.children import Children
+from coil.kinds.frame import control, outcome
 from coil.kinds.record import Record
 from coil.kinds.resources import TOKENS
 from coil.kinds.runtime import Runtime
 from coil.kinds.status import Problem, is_news, status_change, write_status
-from coil.kinds.steps import Apply, PassFailedError, record_problems
+from coil.kinds.steps import Apply, record_problems
 from coil.kinds.token import report
 from coil.kinds.token.observe import Observer
 from coil.kinds.token.plan import Plan, Snapshot, decide, wanted
 from coil.kinds.token.watches import watch
 from coil.kube import core
 from coil.kube.client import Client
-from coil.kube.controller import DONE, After, Controller, Result
+from coil.kube.controller import DONE, After, Result
 from coil.kube.errors import NotFound
 from coil.kube.views import ManifestView, SecretView
 from coil.slurm.tokens import Claims, mint, verify
@@ -30,9 +31,6 @@ NAME = "token-controller"
 SERIES = "token"
 """Its label in the metrics, as the reference has it (spec: control-plane 11.1)."""
 
-PERIOD_S = 60.0
-"""While something is wrong: the longest time until the next try (invariant I6)."""
-
 log = get_logger(NAME)
 
 
@@ -40,11 +38,7 @@ def register(runtime: Runtime) -> None:
     """Reconcile Tokens."""
     observer = Observer(runtime)
     reconciler = Reconciler(observer, runtime.client, runtime.recorder(NAME, TOKENS))
-    controller = Controller(
-        SERIES, reconciler.reconcile, workers=runtime.workers("token"), caches=observer.stores
-    )
-    watch(observer, controller.queue)
-    runtime.add(controller)
+    watch(observer, control(runtime, SERIES, "token", reconciler.reconcile, observer.stores))
 
 
 class Reconciler:
@@ -78,11 +72,7 @@ class Reconciler:
             plan = decide(snapshot, now)
         problems, claims = await self._act(snapshot, plan, live, now)
         await self._report(snapshot, claims, problems, now)
-        if any(problem.retry for problem in problems):
-            raise PassFailedError(problems)
-        if problems:
-            return After(PERIOD_S)
-        return DONE if plan.again_s is None else After(plan.again_s)
+        return outcome(problems, DONE if plan.again_s is None else After(plan.again_s))
 
     async def _read(self, snapshot: Snapshot) -> ManifestView | None:
         name, _ = snapshot.where

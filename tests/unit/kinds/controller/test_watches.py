@@ -1,37 +1,25 @@
 """Claims about which changes bring which Controllers back (spec: control-plane 11.1)."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from coil.kinds.controller.reconcile import register
 from coil.kinds.resources import ACCOUNTINGS, CONTROLLERS, NODESETS
-from coil.kinds.runtime import Runtime
 from coil.kube import core
-from coil.kube.queue import Queue
 from coil.support.objects import ObjectKey
-from tests.support.runtime import due, offline_runtime, put
+from tests.support.runtime import World, owned_by, world_of
 
 ALBA = ObjectKey("ns", "alba")
 
 pytestmark = pytest.mark.asyncio
 
 
-class World(NamedTuple):
-    runtime: Runtime
-    queue: Queue
-
-    def put(self, resource: Any, name: str, **members: Any) -> Any:
-        return put(self.runtime, resource, name, **members)
-
-
 @pytest_asyncio.fixture
 async def world() -> World:
     """One Controller that refers to everything there is to refer to, already reconciled."""
-    runtime = offline_runtime()
-    register(runtime)
-    found = World(runtime, runtime.controllers[0].queue)
+    found = world_of(register)
     found.put(
         CONTROLLERS,
         "alba",
@@ -46,21 +34,11 @@ async def world() -> World:
         },
     )
     found.put(CONTROLLERS, "other")
-    due(found.queue)
+    found.due()
     return found
 
 
-OWNED = {
-    "ownerReferences": [
-        {
-            "apiVersion": "slinky.slurm.net/v1beta1",
-            "kind": "Controller",
-            "name": "alba",
-            "uid": "u",
-            "controller": True,
-        }
-    ]
-}
+OWNED = owned_by("Controller", "alba")
 LABELS = {"app.kubernetes.io/name": "slurmctld", "app.kubernetes.io/instance": "alba"}
 
 
@@ -86,7 +64,7 @@ async def test_what_a_controller_refers_to_or_owns_brings_it_back(
     world: World, resource: Any, name: str, members: Any
 ) -> None:
     world.put(resource, name, **members)
-    assert due(world.queue) == {ALBA}
+    assert world.due() == {ALBA}
 
 
 @pytest.mark.parametrize(
@@ -101,31 +79,31 @@ async def test_what_a_controller_refers_to_or_owns_brings_it_back(
 )
 async def test_strangers_bring_nothing_back(world: World, resource: Any, members: Any) -> None:
     world.put(resource, "stranger", **members)
-    assert due(world.queue) == set()
+    assert world.due() == set()
 
 
 async def test_a_missing_thing_that_goes_again_brings_it_back_too(world: World) -> None:
     world.put(core.SECRETS, "auth")
-    due(world.queue)
-    world.runtime.store(core.SECRETS).remove(ObjectKey("ns", "auth"))
-    assert due(world.queue) == {ALBA}
+    world.due()
+    world.remove(core.SECRETS, "auth")
+    assert world.due() == {ALBA}
 
 
 async def test_a_secret_whose_data_stays_brings_nothing_back(world: World) -> None:
     world.put(core.SECRETS, "auth", data={"slurm.key": "YQ=="})
-    due(world.queue)
+    world.due()
     world.put(core.SECRETS, "auth", data={"slurm.key": "YQ=="}, metadata={"labels": {"a": "b"}})
-    assert due(world.queue) == set()
+    assert world.due() == set()
     world.put(core.SECRETS, "auth", data={"slurm.key": "Yg=="})
-    assert due(world.queue) == {ALBA}
+    assert world.due() == {ALBA}
 
 
 async def test_the_status_of_a_nodeset_brings_nothing_back_but_its_spec_does(world: World) -> None:
     spec = {"controllerRef": {"name": "alba"}}
     world.put(NODESETS, "cpu", spec=spec, metadata={"generation": 1})
-    due(world.queue)
+    world.due()
     world.put(NODESETS, "cpu", spec=spec, metadata={"generation": 1}, status={"replicas": 3})
-    assert due(world.queue) == set()
+    assert world.due() == set()
     moved = {"controllerRef": {"name": "other"}}
     world.put(NODESETS, "cpu", spec=moved, metadata={"generation": 2})
-    assert due(world.queue) == {ALBA, ObjectKey("ns", "other")}
+    assert world.due() == {ALBA, ObjectKey("ns", "other")}
