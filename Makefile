@@ -12,7 +12,7 @@ endif
 unexport KUBECONFIG
 .DEFAULT_GOAL := help
 SHELL := /bin/bash -o pipefail
-.PHONY: help venv up down test check lint types layers unit test-servers e2e bench-runtime bench-build images crds lock lab-build
+.PHONY: help venv up down test check lint types layers unit test-servers e2e bench-runtime bench-build images crds docs lock lab-build
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,8 +26,8 @@ down: venv ## Remove everything that `make up` started on this machine
 
 test: check test-servers e2e ## Everything: check, real API server, real Slurm daemons, real jobs
 
-check: venv ## Lint, types, layers, unit tests (below 60 s)
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target unit types lint layers
+check: venv ## Lint, types, layers, docs, unit tests (below 60 s)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target unit types docs lint layers
 
 lint:
 	@echo "==> lint"
@@ -68,6 +68,10 @@ lab-build: venv ## Build Kubernetes and its companions into the user cache
 
 crds: venv ## Write the CRDs from src/coil/api into charts/slurm-operator-crds
 	@$(BIN)/coil crds --output charts/slurm-operator-crds/templates
+
+docs: venv ## Build the documentation into docs/_build/html, without a warning
+	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --jobs 2 docs docs/_build/html
+	@echo "docs/_build/html/index.html"
 
 venv: $(VENV)/.ready ## Make the Python environment from the hashed lock
 

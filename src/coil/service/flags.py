@@ -7,8 +7,8 @@ single-dash long flags, which manifests written for the reference may hold.
 """
 
 import typing
-from collections.abc import Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -50,14 +50,32 @@ def parse(settings: type[T], argv: Sequence[str]) -> T:
     return settings(**values)
 
 
+class Flag(NamedTuple):
+    """A flag as people read of it; an empty default is none."""
+
+    name: str
+    default: str
+    meaning: str
+
+
+def described(settings: type[msgspec.Struct]) -> Iterator[Flag]:
+    """Every flag, in the order of the members."""
+    for field in msgspec.structs.fields(settings):
+        default = field.default
+        shown = ",".join(default) if isinstance(default, tuple) else _shown(default)
+        yield Flag(_flag(field.name), shown, _unwrap(field.type)[1])
+
+
+def _shown(default: Any) -> str:
+    return str(default).lower() if isinstance(default, bool) else str(default)
+
+
 def usage(settings: type[msgspec.Struct]) -> str:
     """One line for each flag: name, default and meaning."""
     lines = ["Flags:"]
-    for field in msgspec.structs.fields(settings):
-        _, description = _unwrap(field.type)
-        default = ",".join(field.default) if isinstance(field.default, tuple) else field.default
-        shown = "" if default == "" else f" (default {str(default).lower()})"
-        lines.append(f"  --{_flag(field.name):<28} {description}{shown}")
+    for flag in described(settings):
+        default = f" (default {flag.default})" if flag.default else ""
+        lines.append(f"  --{flag.name:<28} {flag.meaning}{default}")
     return "\n".join(lines)
 
 
