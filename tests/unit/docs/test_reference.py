@@ -65,7 +65,7 @@ def test_pages_are_written_only_when_they_change(tmp_path: Path) -> None:
 
 
 def _leaves(path: str, value: object) -> set[str]:
-    if value == {} and not path:
+    if not value and not path:
         return set()
     if not isinstance(value, dict) or not value:
         return {path}
