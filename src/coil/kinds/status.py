@@ -130,8 +130,12 @@ def status_change(
     return {**members.wanted, "conditions": [wire(condition) for condition in conditions]}
 
 
-async def write_status(client: Client, resource: Resource[T], obj: T, status: JsonObject | None) -> None:
+async def write_status(
+    client: Client, resource: Resource[T], obj: T, status: JsonObject | None, manager: str = FIELD_MANAGER
+) -> None:
     """Apply what `status_change` gave; an object that is gone needs no status.
+
+    What the field manager applied before and does not name now is taken away.
 
     Raises:
         ApiError: the server refused, or did not answer.
@@ -153,6 +157,6 @@ async def write_status(client: Client, resource: Resource[T], obj: T, status: Js
             meta.namespace,
             kind=PatchKind.APPLY,
             subresource="status",
-            field_manager=FIELD_MANAGER,
+            field_manager=manager,
             force=True,
         )

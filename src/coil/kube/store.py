@@ -137,6 +137,11 @@ class Store(Generic[T]):
         """Why the newest state of that object could not be read, if so; `get` has an older one."""
         return self._undecodable.get(ObjectKey(namespace, name))
 
+    def unknown(self, namespace: str) -> Sequence[str]:
+        """Names of objects of a namespace that exist and were never readable."""
+        never = self._undecodable.keys() - self._objects.keys()
+        return sorted(key.name for key in never if key.namespace == namespace)
+
     def put(self, item: T) -> None:
         """Take in a state; one whose version is the known one changes nothing."""
         key = item.metadata.key
@@ -168,7 +173,8 @@ class Store(Generic[T]):
 
     def complete(self, seen: Collection[ObjectKey], namespace: str | None = None) -> None:
         """A list is complete: what was not in it has vanished, and the callbacks learn so."""
-        for key in [key for key in self._objects if key not in seen and namespace in (None, key.namespace)]:
+        known = dict.fromkeys((*self._objects, *self._undecodable))
+        for key in [key for key in known if key not in seen and namespace in (None, key.namespace)]:
             self.remove(key)
         self._unlisted.discard(namespace)
         if not self._unlisted:

@@ -105,7 +105,9 @@ def _decoder(of: Any) -> msgspec.json.Decoder[Any]:
 
 
 def _undecodable(bare: Bare, error: Exception) -> Undecodable:
-    return Undecodable(bare.metadata.key, bare.metadata.resource_version, str(error))
+    """Paths are those of the object, so that a list and a watch line complain alike."""
+    said = str(error).replace("`$.object.", "`$.")
+    return Undecodable(bare.metadata.key, bare.metadata.resource_version, said)
 
 
 def _named(resource: Resource[T], items: list[T]) -> list[T]:

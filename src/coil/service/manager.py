@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 
+from coil.kinds import unreadable
 from coil.kinds.accounting import reconcile as accounting_kind
 from coil.kinds.controller import reconcile as controller_kind
 from coil.kinds.loginset import reconcile as loginset_kind
@@ -54,6 +55,7 @@ KINDS: Sequence[Callable[[Runtime], None]] = (
     restapi_kind.register,
     slurmclient_kind.register,
     token_kind.register,
+    unreadable.register,
 )
 
 log = logs.get_logger("manager")

@@ -211,6 +211,19 @@ def test_a_good_state_ends_the_report(store: Store[PodView]) -> None:
     assert store.undecodable("ns", "a") is None
 
 
+def test_what_was_never_readable_is_known_by_name_until_it_goes(store: Store[PodView]) -> None:
+    store.put(pod("once", "1"))
+    for name in ("once", "never", "other"):
+        store.mark_undecodable(ObjectKey("ns", name), "odd")
+    assert store.unknown("ns") == ["never", "other"]
+    assert store.unknown("elsewhere") == []
+    store.remove(ObjectKey("ns", "other"))
+    store.complete({ObjectKey("ns", "once")})
+    assert store.unknown("ns") == []
+    assert store.undecodable("ns", "never") is None
+    assert store.undecodable("ns", "once") == "odd"
+
+
 class Model(RuleBasedStateMachine):
     """A store with an index against two dicts, and handlers that could rebuild it from what they hear."""
 

@@ -61,7 +61,7 @@ def test_an_error_carries_its_status() -> None:
 def test_an_undecodable_line_keeps_key_version_and_cause() -> None:
     decoded = decode_line(PODS, line("MODIFIED", metadata=META, spec={"nodeName": 7}))
     assert decoded == Undecodable(
-        ObjectKey("ns", "a"), "7", "Expected `str`, got `int` - at `$.object.spec.nodeName`"
+        ObjectKey("ns", "a"), "7", "Expected `str`, got `int` - at `$.spec.nodeName`"
     )
 
 

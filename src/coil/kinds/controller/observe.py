@@ -74,6 +74,7 @@ class Observer:
         return Snapshot(
             controller=controller,
             nodesets=tuple(self.nodesets.by_index(NODESETS_OF, str(key))),
+            unreadable=tuple(self.nodesets.unknown(namespace)),
             accounting=self.accountings.get(namespace, accounting.name) if accounting else None,
             config_maps=self._config_maps(controller),
             secrets=self._secrets(controller),

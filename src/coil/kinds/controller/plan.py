@@ -43,7 +43,14 @@ _GENERATION_LENGTH = 12
 
 
 def config_step(snapshot: Snapshot) -> Apply | Failed:
-    """Make the ConfigMap with slurm.conf, unless a file it shall list is missing."""
+    """Make the ConfigMap with slurm.conf, unless a file it shall list is missing.
+
+    A NodeSet that cannot be read may belong here: without it a running cluster would lose its partition.
+    """
+    if snapshot.unreadable and snapshot.live.config is not None:
+        unread = ", ".join(snapshot.unreadable)
+        message = f"NodeSet {unread} cannot be read; slurm.conf stays as it is until that is mended"
+        return Failed(name=CONFIG, reason="NodeSetUnreadable", message=message)
     missing = [
         ref.name for ref in build.references(snapshot.controller) if ref.name not in snapshot.config_maps
     ]

@@ -16,6 +16,7 @@ from coil.kinds.controller.settling import LONE_S, QUIET_S, Settling
 from coil.kinds.controller.snapshot import NO_RESTAPI, Snapshot
 from coil.kinds.controller.watches import watch
 from coil.kinds.frame import control
+from coil.kinds.patience import Patience
 from coil.kinds.record import Record
 from coil.kinds.resources import CONTROLLERS
 from coil.kinds.runtime import Runtime
@@ -63,6 +64,7 @@ class Reconciler:
         self._children = Children(client, record)
         self._settling = Settling()
         self._applying = applying
+        self._patience = Patience()
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """One pass.
@@ -74,6 +76,7 @@ class Reconciler:
         if snapshot is None or snapshot.controller.metadata.deletion_timestamp is not None:
             self._settling.done(key)
             self._applying.forget(key)
+            self._patience.forget(key)
             return DONE
         config = plan.config_step(snapshot)
         hold = self._hold(snapshot, plan.rollout(snapshot, config))
@@ -104,10 +107,13 @@ class Reconciler:
         target = plan.target(snapshot, config)
         if target is None or any(problem.step == plan.CONFIG for problem in problems):
             return None
+        key = snapshot.controller.metadata.key
+        if self._patience.lasts(key) and snapshot.slurm is None:
+            return None
         name = chosen or labelled(snapshot.pods)
         active = next((pod for pod in snapshot.pods if pod.metadata.name == name), None)
         try:
-            return await self._applying.step(snapshot.controller.metadata.key, target, snapshot.pods, active)
+            return await self._applying.step(key, target, snapshot.pods, active)
         except ApiError as error:
             problems.append(Problem("Live Configuration", "PatchFailed", str(error), retry=True))
             return None

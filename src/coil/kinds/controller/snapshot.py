@@ -29,6 +29,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         controller: with the operator's defaults filled in.
         nodesets: of this Controller.
+        unreadable: NodeSets of the namespace, of whichever Controller, that were never readable.
         accounting: the one referred to, if it exists.
         config_maps: `data` of the ConfigMaps referred to that exist, by name.
         secrets: data of the Secrets referred to that exist, by name.
@@ -42,6 +43,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     controller: Controller
     nodesets: tuple[NodeSet, ...] = ()
+    unreadable: tuple[str, ...] = ()
     accounting: Accounting | None = None
     config_maps: Mapping[str, Mapping[str, str]] = {}
     secrets: Mapping[str, Mapping[str, bytes]] = {}

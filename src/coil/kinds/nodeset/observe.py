@@ -20,6 +20,7 @@ from coil.kinds.nodeset.joining import has_ended, join
 from coil.kinds.nodeset.memory import Memory
 from coil.kinds.nodeset.prune import ghosts
 from coil.kinds.nodeset.snapshot import Fault, Known, Slurm, Snapshot, Unknown, Worker, mostly_absent
+from coil.kinds.patience import Patience
 from coil.kinds.references import missing_controller
 from coil.kinds.resources import CONTROLLERS, NODESETS
 from coil.kinds.runtime import Runtime
@@ -62,6 +63,7 @@ class Observer:
         self._clusters = runtime.clusters
         self._options = runtime.options
         self._memory = memory
+        self._patience = Patience()
         self._templates: dict[str, tuple[object, PodTemplate]] = {}
         self.nodesets = runtime.store(NODESETS)
         self.controllers = runtime.store(CONTROLLERS)
@@ -103,7 +105,7 @@ class Observer:
         claims = claim_pods(nodeset, self._candidates(nodeset))
         cluster = self.cluster(nodeset)
         revision, made, fault = self._build(nodeset)
-        view, slurm = _slurm(cluster, answer)
+        view, slurm = _slurm(cluster, answer, new=self._patience.lasts(nodeset.metadata.key))
         joined = self._join(nodeset, claims.pods, view)
         workers = self._memory.with_absences(nodeset.metadata.key, joined, slurm)
         snapshot = Snapshot(
@@ -136,6 +138,7 @@ class Observer:
     def forget(self, key: ObjectKey) -> None:
         """The NodeSet is gone."""
         self._memory.forget(key)
+        self._patience.forget(key)
         self._templates.pop(str(key), None)
 
     def _join(
@@ -221,12 +224,17 @@ _NO_CLIENT = Unknown(
 )
 
 
+_NOT_YET = Unknown(reason="NotAskedYet", message="Slurm was not asked yet", not_yet=True)
+
+
 def _slurm(
-    cluster: Cluster | None, answer: ClusterView | SlurmError | None
+    cluster: Cluster | None, answer: ClusterView | SlurmError | None, *, new: bool
 ) -> tuple[ClusterView | None, Slurm]:
     """The view that counts and what it is worth; while reads fail none does."""
     if cluster is None:
-        return None, _NO_CLIENT
+        return None, _NOT_YET if new else _NO_CLIENT
+    if answer is None and not cluster.poller.tried:
+        return None, _NOT_YET
     latest = answer or cluster.poller.health.error or cluster.poller.view
     if not isinstance(latest, ClusterView):
         return None, Unknown(reason=type(latest).__name__, message=str(latest))

@@ -1,6 +1,6 @@
 """The NodeSet's status: counters and conditions (spec: nodeset 2.3, 24.2, 24.3).
 
-Conditions of our own, always present:
+Conditions of our own, present from the first pass, the second one from the first answer on:
 
 | type | False when |
 |---|---|
@@ -32,7 +32,7 @@ def status(snapshot: Snapshot, plan: Plan, problems: Sequence[Problem], now: flo
     """The status after a pass."""
     live = snapshot.nodeset.status
     conditions = list(live.conditions)
-    for wanted in (_slurm_reachable(snapshot), _reconciled(snapshot, plan, problems)):
+    for wanted in filter(None, (_slurm_reachable(snapshot), _reconciled(snapshot, plan, problems))):
         conditions = with_condition(conditions, wanted, times.text(now))
     return msgspec.structs.replace(
         live,
@@ -86,10 +86,12 @@ def _slurm_counters(snapshot: Snapshot) -> Mapping[str, int]:
     return count_states(worker.record for worker in snapshot.workers if worker.record is not None)
 
 
-def _slurm_reachable(snapshot: Snapshot) -> Condition:
+def _slurm_reachable(snapshot: Snapshot) -> Condition | None:
     """An outage keeps its first message: what the network says differs from try to try."""
     nodeset = snapshot.nodeset
     match snapshot.slurm:
+        case Unknown(not_yet=True):
+            return None
         case Known(doubt="", peer=peer):
             return condition(nodeset, SLURM_REACHABLE, "True", "Answers", peer)
         case Known(doubt=doubt):

@@ -47,6 +47,8 @@ class Unknown(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     """CamelCase, for conditions."""
     message: str
+    not_yet: bool = False
+    """The operator was just started, and an answer may come in a moment: nothing new is told meanwhile."""
 
 
 Slurm = Known | Unknown

@@ -85,6 +85,16 @@ def test_a_missing_file_stops_configuration_and_pods_but_no_service() -> None:
     assert isinstance(found["Service"], Apply)
 
 
+def test_an_unreadable_nodeset_freezes_the_configuration_of_a_running_cluster() -> None:
+    """Invariants I2 and I7: without it slurm.conf would lose a partition, and running jobs their nodes."""
+    assert isinstance(planned(snapshot(unreadable=("gpu",)))["Config"], Apply)
+    running = Children(config=live(planned(snapshot())["Config"]))
+    config = planned(snapshot(unreadable=("gpu",), live=running))["Config"]
+    assert isinstance(config, Failed)
+    assert (config.reason, config.retry) == ("NodeSetUnreadable", False)
+    assert "NodeSet gpu cannot be read" in config.message
+
+
 def test_a_missing_jwks_file_stops_the_pods() -> None:
     given = snapshot(controller=controller(jwksKeyRef={"name": "jwks", "key": "jwks.json"}))
     step = planned(given)["StatefulSet"]

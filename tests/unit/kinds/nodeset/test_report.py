@@ -14,6 +14,8 @@ from coil.kinds.nodeset.snapshot import Known, Snapshot, Unknown
 from coil.kinds.status import RECONCILED, SLURM_REACHABLE, Problem
 from tests.support.workers import NOW, OLD_REVISION, REVISION, nodeset, pod, record, snapshot
 
+NOT_YET = Unknown(reason="NotAskedYet", message="", not_yet=True)
+
 
 def report(seen: Snapshot, *problems: Problem, at: float = NOW) -> NodeSetStatus:
     return status(seen, make_plan(seen, at), problems, at)
@@ -53,6 +55,16 @@ def test_slurm_counters_count_only_our_workers_and_stay_while_slurm_is_silent() 
     assert (told.slurm_allocated, told.slurm_idle, told.slurm_drain, told.slurm_down) == (1, 1, 1, 0)
     silent = snapshot([pod(0), pod(1)], None, of=again(seen, told).nodeset)
     assert report(silent).slurm_allocated == 1
+
+
+def test_before_slurm_was_asked_the_condition_stays_as_it_was() -> None:
+    """A restarted operator must not tell an outage that there never was (I8)."""
+    seen = snapshot([pod(0)], [record("gpu-0")], of=nodeset(replicas=1))
+    told = report(seen)
+    started = msgspec.structs.replace(again(seen, told), slurm=NOT_YET)
+    assert status_patch(told, report(started, at=NOW + 60)) == {}
+    fresh = msgspec.structs.replace(seen, slurm=NOT_YET)
+    assert find(report(fresh).conditions, SLURM_REACHABLE) is None
 
 
 def test_an_unchanged_status_gives_no_patch() -> None:
