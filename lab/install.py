@@ -32,6 +32,8 @@ class Release:
 CRDS = Release("slurm-operator-crds", "slinky")
 OPERATOR = Release("slurm-operator", "slinky", (VALUES / "operator.yaml",))
 SLURM = Release("slurm", "slurm", (VALUES / "slurm.yaml",))
+PROGRAMS = (OPERATOR.name, f"{OPERATOR.name}-webhook")
+"""Deployments of the operator's release."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +69,12 @@ class Cluster:
             self._kubectl(namespace, command, where, harmless="already exists")
 
     def follow_image(self, content: str) -> None:
-        """Let the operator run the image of this content: the same tag restarts nothing by itself."""
+        """Let operator and webhook run the image of this content: the same tag restarts nothing by itself."""
         annotations = {"coil.local/image": content}
-        patch = {"spec": {"template": {"metadata": {"annotations": annotations}}}}
-        for command in (
-            ["patch", "deployment", OPERATOR.name, "--patch", json.dumps(patch)],
-            ["rollout", "status", "deployment", OPERATOR.name, "--timeout", "2m"],
-        ):
+        patch = json.dumps({"spec": {"template": {"metadata": {"annotations": annotations}}}})
+        commands = [["patch", "deployment", *PROGRAMS, "--patch", patch]]
+        commands += [["rollout", "status", "deployment", name, "--timeout", "2m"] for name in PROGRAMS]
+        for command in commands:
             self._kubectl(OPERATOR.namespace, command, "restarting the operator with its new image")
 
     def _kubectl(self, namespace: str, arguments: Sequence[str], where: str, harmless: str = "") -> None:

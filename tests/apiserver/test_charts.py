@@ -83,25 +83,6 @@ def test_an_upgrade_does_not_change_a_scaled_value_that_nobody_set(server: ApiSe
     assert get(server, "nodeset", "slurm-worker-cpu", namespace)["metadata"]["generation"] == before
 
 
-def test_the_operator_installs_with_its_rights(server: ApiServer, namespace: str) -> None:
-    install(server, "slurm-operator", namespace, *OPERATOR, release=f"op-{namespace}")
-    account = f"system:serviceaccount:{namespace}:op-{namespace}-slurm-operator"
-
-    def may(*request: str) -> bool:
-        try:
-            kubectl(server, "auth", "can-i", *request, "--as", account, "-n", namespace)
-        except subprocess.CalledProcessError:
-            return False
-        return True
-
-    assert may("create", "pods")
-    assert may("patch", "nodesets.slinky.slurm.net", "--subresource=status")
-    assert may("list", "nodes")
-    assert not may("delete", "nodes")
-    assert not may("create", "clusterroles.rbac.authorization.k8s.io")
-    assert not may("create", "pods", "--subresource=exec")
-
-
 def test_the_webhook_objects_are_accepted(server: ApiServer, namespace: str) -> None:
     values = ("--set", "certManager.enabled=false", "--set", "webhook.podsBinding=true")
     pdbs = (

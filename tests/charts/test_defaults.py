@@ -15,6 +15,7 @@ OTHER_DEFAULTS = {
     "slurm": {"repository", "tag"},
     "slurm-operator": {"repository", "imagePullPolicy"},
 }
+CONTROL_PLANE = ("slurmctld", "slurmdbd", "slurmrestd")
 # Values that only our charts have.
 ADDED = {
     "slurm": {
@@ -24,8 +25,23 @@ ADDED = {
         "nodesetDefaults.persistentVolumeClaimRetentionPolicy",
         "nodesetDefaults.dcgmJobMapping",
         "vendor.google.tcpxoImage",
+        *(f"networkPolicy.{name}" for name in ("enabled", "operator", "restapiFrom", "metricsFrom")),
+        *(f"networkPolicy.{name}" for name in ("loginFrom", "databaseTo", "outside")),
+        *(f"networkPolicy.srunPorts.{name}" for name in ("first", "last")),
+        *(f"networkPolicy.extra.{name}.ingress" for name in (*CONTROL_PLANE, "slurmd", "login")),
+        *(f"networkPolicy.extra.{name}.egress" for name in CONTROL_PLANE),
     },
-    "slurm-operator": {"operator.namespacedRoles", "operator.readDaemonLogs", "certManager.caBundle"},
+    "slurm-operator": {
+        "operator.namespacedRoles",
+        "operator.readDaemonLogs",
+        "certManager.caBundle",
+        *(
+            f"networkPolicy.{name}"
+            for name in ("enabled", "metricsFrom", "apiServer.peers", "apiServer.ports")
+        ),
+        *(f"networkPolicy.extra.operator.{name}" for name in ("ingress", "egress")),
+        *(f"networkPolicy.extra.webhook.{name}" for name in ("ingress", "egress")),
+    },
 }
 charts = pytest.mark.parametrize("chart", ["slurm", "slurm-operator"])
 

@@ -159,7 +159,11 @@ def test_namespaced_roles_leave_only_nodes_and_reviews_to_the_cluster() -> None:
         name for rule in objects["ClusterRole/slurm-operator"]["rules"] for name in rule["resources"]
     ]
     assert resources == ["nodes", "tokenreviews", "subjectaccessreviews"]
-    roles = [document["metadata"]["namespace"] for document in documents if document["kind"] == "Role"]
+    roles = [
+        document["metadata"]["namespace"]
+        for document in documents
+        if document["kind"] == "Role" and document["metadata"]["name"] == "slurm-operator"
+    ]
     assert sorted(roles) == ["a", "b", "slinky"]
     with pytest.raises(RenderError, match=r"operator\.namespacedRoles needs operator\.namespaces"):
         template("slurm-operator", "--set", "operator.namespacedRoles=true")

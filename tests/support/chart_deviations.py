@@ -116,6 +116,34 @@ def webhook_program(_case: Case, documents: list[Document]) -> None:
                 container["command"] = ["/webhook"]
 
 
+def webhook_rights(_case: Case, documents: list[Document]) -> None:
+    found = {each["kind"]: each for each in documents if each["metadata"]["name"].endswith("-webhook")}
+    if "ClusterRole" not in found:
+        return
+    (container,) = found["Deployment"]["spec"]["template"]["spec"]["containers"]
+    rules = [rule("", ["configmaps", "persistentvolumeclaims"], "get")]
+    if "MutatingWebhookConfiguration" in found:
+        rules += [rule("", ["nodes"], "get"), rule("", ["pods"], "get", "patch")]
+    if "--metrics-secure" in container["args"]:
+        rules.append(rule("authentication.k8s.io", ["tokenreviews"], "create"))
+        rules.append(rule("authorization.k8s.io", ["subjectaccessreviews"], "create"))
+    found["ClusterRole"]["rules"] = rules
+    if "--leader-elect" in container["args"]:
+        namespace = found["Deployment"]["metadata"]["namespace"]
+        leases = [rule("coordination.k8s.io", ["leases"], "create", "get", "patch", "update")]
+        documents.append(namespaced(found["ClusterRole"], "Role", namespace) | {"rules": leases})
+        bound = namespaced(found["ClusterRoleBinding"], "RoleBinding", namespace)
+        documents.append(bound | {"roleRef": {**bound["roleRef"], "kind": "Role"}})
+
+
+def rule(group: str, resources: list[str], *verbs: str) -> Document:
+    return {"apiGroups": [group], "resources": resources, "verbs": list(verbs)}
+
+
+def namespaced(document: Document, kind: str, namespace: str) -> Document:
+    return {**document, "kind": kind, "metadata": {**document["metadata"], "namespace": namespace}}
+
+
 OPTIONS = {
     ("slurm-conf-map", "Controller"): (
         "DisableRootJobs=false\nEnforcePartLimits=YES\nEpilogues=a;b\nFairShareDampeningFactor=1.5\nKillWait=0\n"
@@ -207,6 +235,11 @@ DEVIATIONS = (
         "cluster-scoped webhook objects carry the release's name",
         "two releases must not fight over them; default names stay (spec: helm 11, no. 18)",
         own_webhook_names,
+    ),
+    Deviation(
+        "the webhook has the rights that it uses",
+        "the reference's may write custom resources and every Lease, and list pods it never lists",
+        webhook_rights,
     ),
     Deviation(
         "the webhook container names its program",

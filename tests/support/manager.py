@@ -53,7 +53,9 @@ def managed_server() -> Iterator[ApiServer]:
 
 def _role() -> dict[str, Any]:
     """The chart's rules, for everyone in `GROUP`."""
-    rules = [rule for file in ("operator.yaml", "operator-cluster.yaml") for rule in _rules(file)]
+    rules = [
+        rule for file in ("operator.yaml", "operator-cluster.yaml", "reviews.yaml") for rule in _rules(file)
+    ]
     api = "rbac.authorization.k8s.io"
     role = {
         "apiVersion": f"{api}/v1",
@@ -83,10 +85,24 @@ def free_port() -> int:
 
 
 class Manager:
-    """A running manager; ends with its block."""
+    """A running manager; ends with its block.
 
-    def __init__(self, server: ApiServer, *flags: str, namespaces: Sequence[str] = ()) -> None:
+    Args:
+        server: The API server that it works on.
+        flags: More flags.
+        namespaces: Those that it watches; none means all.
+        kubeconfig: Of whom it works as; else of a user of its own with all of the chart's rights.
+    """
+
+    def __init__(
+        self,
+        server: ApiServer,
+        *flags: str,
+        namespaces: Sequence[str] = (),
+        kubeconfig: Path | None = None,
+    ) -> None:
         self._server = server
+        self._kubeconfig = kubeconfig
         self.user = f"manager-{uuid.uuid4().hex[:8]}"
         self.health_port, self.metrics_port = free_port(), free_port()
         self._folder = tempfile.TemporaryDirectory(prefix="coil-manager-")
@@ -100,8 +116,10 @@ class Manager:
         ]
 
     def __enter__(self) -> Self:
-        kubeconfig = Path(self._folder.name) / "kubeconfig"
-        self._server.plane.write_kubeconfig(kubeconfig, Subject(self.user, [GROUP]))
+        kubeconfig = self._kubeconfig
+        if kubeconfig is None:
+            kubeconfig = Path(self._folder.name) / "kubeconfig"
+            self._server.plane.write_kubeconfig(kubeconfig, Subject(self.user, [GROUP]))
         command = [sys.executable, "-m", "coil.service.manager", f"--kubeconfig={kubeconfig}", *self._flags]
         with self._log.open("w") as log:
             self.process = subprocess.Popen(command, stderr=log, env={**os.environ, "DEBUG": ""})
@@ -143,17 +161,22 @@ class Manager:
             return reply.read().decode()
 
     def scrape(self, token: str | None) -> tuple[int, str]:
-        """Status and text of the metrics over HTTPS, whose certificate nobody vouches for."""
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        request = urllib.request.Request(f"https://127.0.0.1:{self.metrics_port}/metrics", headers=headers)
-        context = ssl.create_default_context()
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        try:
-            with urllib.request.urlopen(request, timeout=10, context=context) as reply:  # noqa: S310 - https
-                return reply.status, reply.read().decode()
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, ""
+        """Status and text of the metrics over HTTPS."""
+        return scrape(self.metrics_port, token)
+
+
+def scrape(port: int, token: str | None) -> tuple[int, str]:
+    """Status and text of metrics on this machine over HTTPS, whose certificate nobody vouches for."""
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    request = urllib.request.Request(f"https://127.0.0.1:{port}/metrics", headers=headers)
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with urllib.request.urlopen(request, timeout=10, context=context) as reply:  # noqa: S310 - https
+            return reply.status, reply.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, ""
 
 
 def eventually(check: Callable[[], T | None], *, within: float = 30, what: str) -> T:

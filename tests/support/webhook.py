@@ -22,6 +22,7 @@ from lab.certificates import Authority, Credentials, Subject
 from tests.support.apiserver import kubectl
 from tests.support.charts import CHARTS
 from tests.support.manager import Namespace, eventually, free_port
+from tests.support.rights import Account
 
 GROUP = "coil-webhooks"
 API = "rbac.authorization.k8s.io"
@@ -31,7 +32,8 @@ KINDS = ("accounting", "controller", "loginset", "nodeset", "restapi", "token")
 
 def grant(server: ApiServer) -> None:
     """Give everyone in `GROUP` what the chart gives the webhook."""
-    rules = yaml.safe_load((CHARTS / "slurm-operator" / "rules" / "webhook.yaml").read_text())
+    files = sorted((CHARTS / "slurm-operator" / "rules").glob("webhook*.yaml"))
+    rules = [rule for file in files for rule in yaml.safe_load(file.read_text())]
     role = {"apiVersion": f"{API}/v1", "kind": "ClusterRole", "metadata": {"name": GROUP}, "rules": rules}
     binding = {
         "apiVersion": f"{API}/v1",
@@ -52,12 +54,18 @@ class Webhook:
         hosts: Names and addresses in its certificate.
         flags: More flags.
         group: The group of its user; another than `GROUP` has no rights.
+        account: The service account that it works as, instead of a user of its own.
     """
 
     def __init__(
-        self, server: ApiServer, *flags: str, hosts: tuple[str, ...] = ("127.0.0.1",), group: str = GROUP
+        self,
+        server: ApiServer,
+        *flags: str,
+        hosts: tuple[str, ...] = ("127.0.0.1",),
+        group: str = GROUP,
+        account: Account | None = None,
     ) -> None:
-        self._server, self._hosts, self._group = server, hosts, group
+        self._server, self._hosts, self._group, self._account = server, hosts, group, account
         self.port, self.health_port, self.metrics_port = free_port(), free_port(), free_port()
         self._folder = tempfile.TemporaryDirectory(prefix="coil-webhook-")
         self.certificates = Path(self._folder.name) / "certificates"
@@ -75,8 +83,11 @@ class Webhook:
     def __enter__(self) -> Self:
         folder = Path(self._folder.name)
         kubeconfig = folder / "kubeconfig"
-        user = Subject(f"webhook-{uuid.uuid4().hex[:8]}", [self._group])
-        self._server.plane.write_kubeconfig(kubeconfig, user)
+        if self._account is None:
+            user = Subject(f"webhook-{uuid.uuid4().hex[:8]}", [self._group])
+            self._server.plane.write_kubeconfig(kubeconfig, user)
+        else:
+            self._account.write_kubeconfig(self._server, kubeconfig)
         self.certificates.mkdir()
         command = [sys.executable, "-m", "coil.service.webhook", f"--kubeconfig={kubeconfig}", *self._flags]
         with self._log.open("w") as log:

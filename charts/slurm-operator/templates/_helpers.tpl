@@ -150,3 +150,32 @@ spec:
   selector:
     matchLabels: {{- .selector | nindent 6 }}
 {{- end -}}
+
+{{- /* A NetworkPolicy; probes come from the node and need no rule. Arguments: root, component, name, ingress, egress. */ -}}
+{{- define "slurm-operator.networkPolicy" }}
+{{- $values := get .root.Values .component }}
+{{- $policy := .root.Values.networkPolicy }}
+{{- $extra := get ($policy.extra | default dict) .component | default dict }}
+{{- $ingress := .ingress }}
+{{- $metrics := include "slurm-operator.metricsPort" (dict "values" $values "component" .component) | int }}
+{{- if and $metrics $policy.metricsFrom }}
+{{- $ingress = append $ingress (dict "from" $policy.metricsFrom "ports" (list (dict "protocol" "TCP" "port" $metrics))) }}
+{{- end }}
+{{- $test := include "slurm-operator.selectorLabels" (dict "root" .root "app" (printf "%s-test" .name)) | fromYaml }}
+{{- $tests := list (dict "podSelector" (dict "matchLabels" $test)) }}
+{{- $health := dict "protocol" "TCP" "port" ($values.healthPort | default 8081 | int) }}
+{{- $ingress = append $ingress (dict "from" $tests "ports" (list $health)) }}
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  name: {{ .name }}
+  namespace: {{ include "slurm-operator.namespace" .root }}
+  labels: {{- include "slurm-operator.labels" (dict "root" .root "app" .name) | nindent 4 }}
+spec:
+  podSelector:
+    matchLabels: {{- include "slurm-operator.selectorLabels" (dict "root" .root "app" .name) | nindent 6 }}
+  policyTypes: [Ingress, Egress]
+  ingress: {{- concat $ingress ($extra.ingress | default list) | toYaml | nindent 4 }}
+  egress: {{- concat .egress ($extra.egress | default list) | toYaml | nindent 4 }}
+{{- end -}}
