@@ -18,14 +18,11 @@ from tests.support.manager import (
     config_map,
     controller,
     eventually,
-    managed_server,
     scrape,
 )
 from tests.support.rights import Account, may
 from tests.support.site import Release, Working, forbidden
 from tests.support.webhook import Registration, Webhook, attempt, binding, send, validating
-
-__all__ = ["managed_server"]
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(180)]
 

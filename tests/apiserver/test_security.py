@@ -13,12 +13,10 @@ import pytest
 from lab.apiserver import ApiServer
 from tests.support.apiserver import kubectl
 from tests.support.charts import ROOT, template
-from tests.support.manager import Manager, Namespace, eventually, managed_server, secret
+from tests.support.manager import Manager, Namespace, eventually, secret
 from tests.support.networkpolicy import Network, Pod
 from tests.support.site import Release, Working, forbidden, pods, say_ready
 from tests.support.webhook import attempt
-
-__all__ = ["managed_server"]
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(240)]
 

@@ -114,7 +114,9 @@ class Events:
         except ApiError as error:
             metrics.events_dropped.labels(error.reason or type(error).__name__).inc()
             self._aggregator.forget(series)
-            log.warning("event not recorded", note=series.happening.note, error=str(error))
+            # Where a namespace ends nobody can be told any more, and nobody needs to.
+            tell = log.debug if error.namespace_terminating else log.warning
+            tell("event not recorded", note=series.happening.note, error=str(error))
 
     async def _create(self, body: JsonObject, namespace: str) -> None:
         for attempt in range(1, TRIES + 1):

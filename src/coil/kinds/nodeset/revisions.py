@@ -11,7 +11,7 @@ from coil.api import keys
 from coil.api.nodeset import NodeSet
 from coil.build.nodeset import controller_revision
 from coil.kube.client import Client
-from coil.kube.errors import AlreadyExists, NotFound
+from coil.kube.errors import AlreadyExists, ApiError, NotFound
 from coil.kube.resource import Resource
 from coil.support.objects import JsonObject, ObjectMeta
 
@@ -67,6 +67,9 @@ class Revisions:
             await self._client.create(REVISIONS, manifest, nodeset.metadata.namespace)
         except AlreadyExists:
             return
+        except ApiError as error:
+            if not error.namespace_terminating:
+                raise
 
     async def _delete(self, revision: RevisionView) -> None:
         meta = revision.metadata
