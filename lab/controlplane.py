@@ -152,7 +152,7 @@ def apiserver(plane: ControlPlane) -> list[str]:
         f"--service-account-key-file={pki}/service-accounts.key",
         f"--service-account-signing-key-file={pki}/service-accounts.key",
         "--authorization-mode=Node,RBAC",
-        "--enable-admission-plugins=NodeRestriction",
+        "--enable-admission-plugins=NodeRestriction,OwnerReferencesPermissionEnforcement",
         "--allow-privileged=true",
         # Node names are in no DNS and not in /etc/hosts: logs and exec go to addresses.
         "--kubelet-preferred-address-types=InternalIP",

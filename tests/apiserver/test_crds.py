@@ -60,6 +60,7 @@ def test_no_definition_violates_the_structural_schema_rules(server: ApiServer) -
 
 
 def test_a_controller_without_keys_gets_two_violations(server: ApiServer, namespace: str) -> None:
+    """Field case SEC-09: only a slurmctld of ours needs keys."""
     said = refusal(server, namespace, "Controller", {})
     assert "slurmKeyRef is required unless external is true" in said
     assert "jwtKeyRef is required unless external is true" in said

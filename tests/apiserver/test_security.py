@@ -239,7 +239,10 @@ def test_policies_are_taken_by_a_strict_api_server(site: Site) -> None:
 
 
 def test_the_operator_needs_no_right_that_its_namespaced_roles_lack(site: Site) -> None:
-    """It made all these objects as the chart's service account, and was refused nothing."""
+    """It made all these objects as the chart's service account, and was refused nothing.
+
+    Field case NSP-06: the API server also asks for the rights that owner references need.
+    """
     for kind in ("controller", "accounting", "restapi"):
         site.slurm.space.wait_condition(kind, "slurm", "Reconciled=True")
     site.slurm.space.wait_condition("loginset", "slurm-login-main", "Reconciled=True")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from lab.apiserver import ApiServer
-from lab.certificates import Credentials
+from lab.certificates import Authority, Credentials, Subject
 from tests.support.apiserver import kubectl
 from tests.support.charts import CHARTS, helm, template
 from tests.support.manager import Namespace, eventually, ours
@@ -35,10 +35,10 @@ class Release:
         self.own = Namespace(server)
         self.name = f"w-{self.own.name}"
 
-    def install(self, port: int) -> None:
-        """Install, or upgrade with the same values."""
+    def install(self, port: int, *, cert_manager: bool = False) -> None:
+        """Install, or upgrade."""
         values = {
-            "certManager.enabled": "false",
+            "certManager.enabled": str(cert_manager).lower(),
             "webhook.podsBinding": "true",
             "webhook.namespaces": self._checked.name,
             "webhook.serverPort": str(port),
@@ -54,9 +54,14 @@ class Release:
         command = [str(helm()), f"--kubeconfig={self._server.kubeconfig}", "--namespace", self.own.name]
         subprocess.run([*command, *arguments], capture_output=True, check=True)
 
+    def mounted(self) -> str:
+        """Name of the Secret that the webhook's pods mount."""
+        pod = (self.own.get("deployment", SERVICE) or {})["spec"]["template"]["spec"]
+        return str(pod["volumes"][0]["secret"]["secretName"])
+
     def certificate(self) -> Credentials:
-        """What the chart made."""
-        data = (self.own.get("secret", SECRET) or {})["data"]
+        """What the pods mount."""
+        data = (self.own.get("secret", self.mounted()) or {})["data"]
         return Credentials(*(base64.b64decode(data[name]) for name in ("tls.crt", "tls.key")))
 
     def bundle(self) -> set[str]:
@@ -64,7 +69,19 @@ class Release:
         name = f"{self.name}-slurm-operator-webhook"
         kinds = ("validatingwebhookconfiguration", "mutatingwebhookconfiguration")
         found = [self.own.get(kind, name) or {} for kind in kinds]
-        return {hook["clientConfig"]["caBundle"] for item in found for hook in item["webhooks"]}
+        return {hook["clientConfig"].get("caBundle", "") for item in found for hook in item["webhooks"]}
+
+    def inject(self, authority: bytes) -> None:
+        """Name the authority in the registrations, as cert-manager's injector does."""
+        name = f"{self.name}-slurm-operator-webhook"
+        bundle = base64.b64encode(authority).decode()
+        for kind in ("validatingwebhookconfiguration", "mutatingwebhookconfiguration"):
+            hooks = (self.own.get(kind, name) or {})["webhooks"]
+            patch = [
+                {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": bundle}
+                for index in range(len(hooks))
+            ]
+            self.own.kubectl("patch", kind, name, "--type=json", "-p", json.dumps(patch))
 
     def endpoint(self, port: int) -> None:
         """Say where the webhook is, as the endpoint controller would."""
@@ -203,3 +220,112 @@ def test_the_chart_mounts_the_certificate_and_spares_system_namespaces(manager: 
     else:
         assert documents["Secret"]["metadata"]["name"] == SECRET
         assert binding["clientConfig"]["caBundle"]
+
+
+def foreign_kinds(server: ApiServer) -> None:
+    """What cert-manager brings, without a schema."""
+    version = {"name": "v1", "served": True, "storage": True}
+    version["schema"] = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    definitions = [
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{plural}.cert-manager.io"},
+            "spec": {
+                "group": "cert-manager.io",
+                "scope": "Namespaced",
+                "names": {"plural": plural, "kind": kind},
+                "versions": [version],
+            },
+        }
+        for plural, kind in (("issuers", "Issuer"), ("certificates", "Certificate"))
+    ]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": definitions})
+    kubectl(server, "apply", "--server-side", "-f", "-", stdin=text)
+    names = [f"crd/{plural}.cert-manager.io" for plural in ("issuers", "certificates")]
+    kubectl(server, "wait", "--for=condition=Established", "--timeout=30s", *names)
+
+
+def issue(release: Release, authority: Authority) -> Credentials:
+    """Fill the Secret as cert-manager does for the chart's Certificate."""
+    host = f"{SERVICE}.{release.own.name}.svc"
+    made = authority.issue(Subject(SERVICE, hosts=[host]))
+    parts = {"tls.crt": made.certificate, "tls.key": made.key, "ca.crt": authority.credentials.certificate}
+    metadata = {"name": SECRET, "annotations": {"cert-manager.io/certificate-name": SECRET}}
+    data = {name: base64.b64encode(value).decode() for name, value in parts.items()}
+    kind = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls"}
+    release.own.apply({**kind, "metadata": metadata, "data": data})
+    return made
+
+
+def trusted(release: Release, webhook: Webhook) -> bool:
+    """Whether an API server that trusts what is registered talks to the webhook."""
+    (bundle,) = release.bundle()
+    if not bundle:
+        return False
+    context = ssl.create_default_context(cadata=base64.b64decode(bundle).decode())
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    host = f"{SERVICE}.{release.own.name}.svc"
+    with socket.create_connection(("127.0.0.1", webhook.port), timeout=10) as plain:
+        try:
+            context.wrap_socket(plain, server_hostname=host).close()
+        except ssl.SSLCertVerificationError:
+            return False
+    return True
+
+
+def served_with(webhook: Webhook, credentials: Credentials) -> None:
+    webhook.write(credentials)
+    eventually(lambda: served(webhook) == credentials.certificate, what="the new certificate is served")
+
+
+def test_certificates_change_hands_between_cert_manager_and_helm(
+    server: ApiServer, checked: Namespace, webhook: Webhook
+) -> None:
+    """`certManager.enabled` true, false, true by upgrades: both own what they made, no question is lost."""
+    foreign_kinds(server)
+    release, authority = Release(server, checked), Authority.create("cert-manager")
+    release.install(webhook.port, cert_manager=True)
+    first = issue(release, authority)
+    release.inject(authority.credentials.certificate)
+    webhook.write(first)
+    eventually(lambda: webhook.status(webhook.health_port, "/readyz") == 200, what="it is ready")
+    assert trusted(release, webhook)
+
+    release.install(webhook.port, cert_manager=False)
+    assert release.mounted() == f"{SECRET}-helm"
+    assert release.own.objects("certificates.cert-manager.io,issuers.cert-manager.io") == []
+    assert trusted(release, webhook)  # the old pods go on until the new ones are ready
+    made = release.certificate()
+    served_with(webhook, made)
+    assert trusted(release, webhook)
+    release.install(webhook.port, cert_manager=False)
+    assert (release.mounted(), release.certificate()) == (f"{SECRET}-helm", made)
+    assert trusted(release, webhook)
+
+    release.install(webhook.port, cert_manager=True)
+    assert release.mounted() == SECRET
+    assert release.own.get("secret", f"{SECRET}-helm") is None
+    assert not trusted(release, webhook)  # until cert-manager's injector has seen it
+    release.inject(authority.credentials.certificate)
+    served_with(webhook, release.certificate())
+    assert trusted(release, webhook)
+    assert webhook.process.poll() is None
+    release.uninstall()
+
+
+def test_a_secret_that_helm_made_goes_when_cert_manager_takes_over(
+    server: ApiServer, checked: Namespace, webhook: Webhook
+) -> None:
+    """The same name then belongs to cert-manager, which makes the Secret anew; and back again."""
+    foreign_kinds(server)
+    release = Release(server, checked)
+    release.install(webhook.port)
+    assert release.mounted() == SECRET
+    release.install(webhook.port, cert_manager=True)
+    assert release.mounted() == SECRET
+    assert release.own.get("secret", SECRET) is None
+    issue(release, Authority.create("cert-manager"))
+    release.install(webhook.port)
+    assert release.mounted() == f"{SECRET}-helm"
+    release.uninstall()

@@ -41,6 +41,8 @@ class Certificates:
 
     def __init__(self, folder: Path) -> None:
         self.tls = _context()
+        self.tls.sni_callback = self._choose
+        self._current = self.tls
         self.loaded = asyncio.Event()
         self._folder = folder
         self._tried: _Pair | None = None
@@ -64,14 +66,23 @@ class Certificates:
         self._tried = pair
         metrics.certificate_reads.inc()
         try:
-            _load(_context(), pair)  # a pair that fails half-way would spoil the context that serves
-            _load(self.tls, pair)
+            fresh = _context()
+            _load(fresh, pair)
             _describe(pair.certificate)
         except (ssl.SSLError, ValueError) as error:
             self._complain(error)
             return
+        self._current = fresh
         self._problem = ""
         self.loaded.set()
+
+    def _choose(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+        """Give a new connection the present certificate.
+
+        Loaded into one context, a certificate with another kind of key (RSA, then ECDSA) would stand beside
+        the old one, and the client would choose.
+        """
+        connection.context = self._current
 
     def _complain(self, error: Exception) -> None:
         """Once for each cause."""

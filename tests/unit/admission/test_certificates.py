@@ -1,10 +1,15 @@
 """Claims about reading certificates again, without sockets: two ends of TLS in memory."""
 
 import asyncio
+import datetime as dt
 import ssl
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import NameOID
 
 from coil.admission.certificates import PERIOD_S, Certificates
 from lab.certificates import Authority, Credentials, Subject
@@ -16,9 +21,31 @@ def issue(name: str) -> Credentials:
     return AUTHORITY.issue(Subject(name, hosts=["localhost"]))
 
 
-def served(certificates: Certificates) -> bytes:
+def issue_rsa(lifetime: dt.timedelta = dt.timedelta(hours=1)) -> Credentials:
+    """As cert-manager and Helm make them by default, signed by itself."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "rsa")])
+    now = dt.datetime.now(dt.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + lifetime)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    plain = serialization.NoEncryption()
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
+    return Credentials(certificate.public_bytes(pem), private)
+
+
+def served(certificates: Certificates, trusted: bytes = AUTHORITY.credentials.certificate) -> bytes:
     """The certificate that a new connection gets."""
-    trust = ssl.create_default_context(cadata=AUTHORITY.credentials.certificate.decode())
+    trust = ssl.create_default_context(cadata=trusted.decode())
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = trust.wrap_bio(to_client, to_server, server_hostname="localhost")
     server = certificates.tls.wrap_bio(to_server, to_client, server_side=True)
@@ -39,6 +66,30 @@ def test_a_changed_certificate_is_served_to_new_connections(tmp_path: Path) -> N
         certificates.look()
         assert certificates.loaded.is_set()
         assert served(certificates) == credentials.certificate
+
+
+def test_a_certificate_with_another_kind_of_key_replaces_the_old_one(tmp_path: Path) -> None:
+    """OpenSSL keeps one certificate for each kind of key; from RSA to ECDSA and back, the last counts."""
+    certificates = Certificates(tmp_path)
+    for credentials in (issue_rsa(), issue("ecdsa"), issue_rsa()):
+        credentials.write(tmp_path, "tls")
+        certificates.look()
+        assert certificates.loaded.is_set()
+        both = b"".join((AUTHORITY.credentials.certificate, credentials.certificate))
+        assert served(certificates, both) == credentials.certificate
+
+
+def test_an_expired_certificate_is_replaced_without_a_restart(tmp_path: Path) -> None:
+    """One that ran out while nobody renewed it fails for each client, and the next one is served at once."""
+    certificates = Certificates(tmp_path)
+    expired, renewed = issue_rsa(dt.timedelta(seconds=-1)), issue_rsa()
+    expired.write(tmp_path, "tls")
+    certificates.look()
+    with pytest.raises(ssl.SSLCertVerificationError, match="expired"):
+        served(certificates, expired.certificate)
+    renewed.write(tmp_path, "tls")
+    certificates.look()
+    assert served(certificates, renewed.certificate) == renewed.certificate
 
 
 def test_without_files_nothing_is_loaded_until_they_come(tmp_path: Path) -> None:

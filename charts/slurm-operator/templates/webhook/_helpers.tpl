@@ -33,11 +33,24 @@ service:
   path: {{ .path }}
 {{- end -}}
 
+{{- /* Name of the Secret with the certificate. One that somebody else made under the wanted name (cert-manager, before
+certManager.enabled became false) is left alone: Helm cannot own it. */ -}}
+{{- define "slurm-operator.webhook.secret" -}}
+{{- $secret := .Values.certManager.secretName -}}
+{{- if not (or .Values.certManager.enabled .Values.certManager.caBundle) -}}
+{{- $found := lookup "v1" "Secret" (include "slurm-operator.namespace" .) $secret -}}
+{{- if and $found (ne .Release.Name (get ($found.metadata.annotations | default dict) "meta.helm.sh/release-name")) -}}
+{{- $secret = printf "%s-helm" $secret -}}
+{{- end -}}
+{{- end -}}
+{{- $secret -}}
+{{- end -}}
+
 {{- /* The Secret's `data` and the `caBundle`, as YAML: of the Secret that is there, or new ones. The bundle then
 holds the earlier CA too, since the pods go on with the earlier certificate until the kubelet hands them the new
 one; the next upgrade drops it. */ -}}
 {{- define "slurm-operator.webhook.certificates" -}}
-{{- $secret := .Values.certManager.secretName -}}
+{{- $secret := include "slurm-operator.webhook.secret" . -}}
 {{- $namespace := include "slurm-operator.namespace" . -}}
 {{- $data := (lookup "v1" "Secret" $namespace $secret).data | default dict -}}
 {{- $bundle := get $data "ca.crt" -}}
