@@ -5,9 +5,10 @@ fail, and may die before any request. Every write is judged against the truth at
 breaks an invariant raises `Harm`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from coil.api import keys
+from coil.kinds.nodeset import held
 from coil.kinds.nodeset.actions import (
     Action,
     CreatePod,
@@ -15,6 +16,7 @@ from coil.kinds.nodeset.actions import (
     Drain,
     PatchConditions,
     PatchPod,
+    Remember,
     Resume,
     SetComment,
     Undrain,
@@ -105,6 +107,7 @@ class Operator:
             workers=workers,
             mostly_absent=mostly_absent(workers),
             slurm=slurm,
+            held=held.read(world.nodeset().metadata.annotations),
             settled=self.settled(),
             fault=Fault(reason="ControllerMissing", message="none") if world.fault else None,
         )
@@ -167,6 +170,8 @@ class Hands:
         self.deleted = set[str]()
         self.created = 0
         self._stopped = set[type]()
+        self._unmarked = set[str]()
+        self._forgotten = set[str]()
         self._versions: dict[str, str] = {}
 
     def do(self, action: Action, fault: str) -> None:
@@ -175,10 +180,9 @@ class Hands:
             raise Crash
         if fault == "job":
             self.world.start_job(self.world.counter)
-        if type(action) in self._stopped:
-            return
-        if fault == "fail":
+        if type(action) in self._stopped or fault == "fail":
             self._stopped.add(type(action))
+            self._not_done(action)
             return
         match action:
             case CreatePod():
@@ -189,11 +193,22 @@ class Hands:
                 self._patch(action)
             case PatchConditions():
                 self._conditions(action)
+            case Remember():
+                self.world.held = action.annotation
             case _:
                 if not self.world.slurm_up:
                     self._stopped.add(type(action))
                     return
                 self._slurm(action)
+
+    def _not_done(self, action: Action) -> None:
+        match action:
+            case PatchPod(marks=node):
+                self._unmarked.add(node)
+            case Remember(pods=uids):
+                self._forgotten |= set(uids)
+            case _:
+                pass
 
     def _create(self, action: CreatePod) -> None:
         world = self.world
@@ -208,13 +223,18 @@ class Hands:
             revision=world.revision,
             created=world.clock,
             labels={},
+            annotations={keys.ANNOTATION_POD_CORDON: "true"} if action.cordoned else {},
+            users_cordon=action.cordoned,
         )
+        if action.name in world.lost_cordons and not action.cordoned:
+            raise Harm(f"I3: the user's cordon of {action.name} ended with the pod before")
+        world.lost_cordons.discard(action.name)
         self.created += 1
 
     def _delete(self, action: DeletePod) -> None:
         world, pod = self.world, self.world.pods.get(action.name)
         stale = pod is not None and action.resource_version not in (None, str(pod.version))
-        if pod is None or pod.uid != action.uid or stale:
+        if pod is None or pod.uid != action.uid or stale or pod.uid in self._forgotten:
             return
         self.deleted.add(pod.uid)
         if pod.terminating:
@@ -226,7 +246,9 @@ class Hands:
                 raise Harm(
                     f"I4: {pod.name} was deleted for the update, {world.unavailable()} were out already"
                 )
-        pod.terminating = True
+        if pod.users_cordon and action.cause is Cause.UPDATE:
+            world.lost_cordons.add(pod.name)
+        pod.terminating = pod.deleted_by_us = True
         world.touch(pod)
         if not pod.node:
             del world.pods[pod.name]
@@ -251,6 +273,7 @@ class Hands:
     def _patch(self, action: PatchPod) -> None:
         pod = self.world.pods.get(action.name)
         if pod is None or pod.uid != action.uid or str(pod.version) != action.resource_version:
+            self._not_done(action)
             return
         for live, changes in ((pod.annotations, action.annotations), (pod.labels, action.labels)):
             for key, value in changes.items():
@@ -282,7 +305,7 @@ class Hands:
     def _slurm(self, action: Action) -> None:
         match action:
             case Drain(nodes=nodes, reason=reason):
-                for name, record in self._known(nodes):
+                for name, record in self._known(n for n in nodes if n not in self._unmarked):
                     self._drain(name, record, reason)
             case Undrain(nodes=nodes):
                 for name, record in self._known(nodes):
@@ -303,6 +326,10 @@ class Hands:
             raise Harm(f"I3: reason {record.foreign!r} of {name} was replaced by {reason!r}")
         if record.reason.startswith("Not responding") and reason != record.reason:
             raise Harm(f"Slurm's own reason of the silent {name} was replaced")
+        if "pending termination" in reason and name in self.world.pods:
+            pod = self.world.pods[name]
+            if self.in_step and pod.ran and keys.ANNOTATION_POD_CORDON not in pod.annotations:
+                raise Harm(f"I12: {name} was drained although its pod bears no mark")
         record.drain, record.reason, record.reason_at = True, reason, self.world.clock
 
     def _undrain(self, name: str, record: Record) -> None:
@@ -319,5 +346,5 @@ class Hands:
         if self.in_step and (pod is None or pod.terminating):
             raise Harm(f"{name} was resumed although its pod ends")
 
-    def _known(self, names: tuple[str, ...]) -> list[tuple[str, Record]]:
+    def _known(self, names: Iterable[str]) -> list[tuple[str, Record]]:
         return [(name, self.world.records[name]) for name in names if name in self.world.records]

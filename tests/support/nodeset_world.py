@@ -40,6 +40,7 @@ class Pod:
     ran: bool = False
     terminating: bool = False
     users_cordon: bool = False
+    deleted_by_us: bool = False
     gone: bool = False
 
     @property
@@ -85,7 +86,10 @@ class World:
         self.slurm_up = True
         self.doubts: tuple[str, ...] = ()
         self.counter = 0
-        self.killed_by_others = 0
+        self.held: str | None = None
+        """The annotation in which the operator remembers what others hold."""
+        self.lost_cordons = set[str]()
+        """Pods of these names were deleted for an update while a user's cordon was on them."""
 
     def number(self) -> int:
         """A new number."""
@@ -95,7 +99,9 @@ class World:
     def nodeset(self) -> NodeSet:
         """The NodeSet as users want it now."""
         strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": self.limit}}
-        return build.nodeset(replicas=self.replicas, updateStrategy=strategy)
+        made = build.nodeset(replicas=self.replicas, updateStrategy=strategy)
+        annotations = {} if self.held is None else {keys.ANNOTATION_HELD: self.held}
+        return build.replace(made, metadata=build.replace(made.metadata, annotations=annotations))
 
     def touch(self, pod: Pod) -> None:
         """The pod has another version now."""
@@ -122,11 +128,13 @@ class World:
     def stop_daemon(self, pod: Pod) -> None:
         """The pod's containers end; the Slurm node is down and its jobs are over."""
         if (record := self.records.get(pod.name)) is not None and pod.ran:
+            held = record.foreign if pod.deleted_by_us else ""
             self.set_down(record, POD_TERMINATING)
+            record.foreign = held
             self.drop_jobs(pod.name)
 
     def set_down(self, record: Record, reason: str) -> None:
-        """A worker's own good-bye replaces any reason, like a human's `scontrol update` would."""
+        """A worker's own good-bye replaces any reason, as that of a pod of the reference does."""
         record.base, record.reason, record.reason_at, record.foreign = "DOWN", reason, self.clock, ""
 
     def slurm_node(self, name: str) -> SlurmNode:

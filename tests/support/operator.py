@@ -63,14 +63,14 @@ class Operator:
             os.kill(process, signal.SIGKILL)
 
 
-def processes_of(pod_uid: str) -> list[int]:
-    """Processes on this host that run the manager and belong to a pod."""
+def processes_of(pod_uid: str, word: bytes = b"coil") -> list[int]:
+    """Processes on this host that have the word in their command line and belong to a pod."""
     found: list[int] = []
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
             continue
         try:
-            if pod_uid in (folder / "cgroup").read_text() and b"coil" in (folder / "cmdline").read_bytes():
+            if pod_uid in (folder / "cgroup").read_text() and word in (folder / "cmdline").read_bytes():
                 found.append(int(folder.name))
         except OSError:  # the process ended while we looked
             continue

@@ -2,16 +2,18 @@
 
 Labels and annotations come from several sources of which later ones win; the operator's labels come
 last, so users cannot displace them. The annotation in which `kubectl apply` keeps its last input is not
-copied to children: with it every apply would make pods anew (Q1).
+copied to children: with it every apply would make pods anew (Q1). Nor is what the operator remembers.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from coil.api import keys
 from coil.build.errors import BuildError
 from coil.support.objects import JsonObject, ObjectMeta
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_NOT_COPIED = frozenset({LAST_APPLIED, keys.ANNOTATION_HELD})
 _LABEL_LENGTH = 63
 
 Texts = Mapping[str, str]
@@ -55,10 +57,8 @@ def template_metadata(
 
 
 def overlay(*sources: Texts) -> dict[str, str]:
-    """The sources as one map, later ones winning, without what belongs to kubectl."""
-    merged = {key: value for source in sources for key, value in source.items()}
-    merged.pop(LAST_APPLIED, None)
-    return merged
+    """The sources as one map, later ones winning, without what concerns their owner alone."""
+    return {key: value for source in sources for key, value in source.items() if key not in _NOT_COPIED}
 
 
 def controller_of(owner: Owner) -> JsonObject:

@@ -57,6 +57,8 @@ class SlurmNode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     hostname: str = ""
     address: str = ""
     version: str = ""
+    last_busy: Number = UNSET
+    """When the last job left the node; unchanged while one runs."""
     started_at: Number = msgspec.field(name="slurmd_start_time", default=UNSET)
     """Start of slurmd by its own clock; a reconfigure starts the program anew."""
 

@@ -132,9 +132,10 @@ def test_a_pinned_pod_keeps_the_preferences_of_the_user() -> None:
 
 
 def test_what_kubectl_keeps_does_not_reach_pods() -> None:
-    applied = nodeset(metadata={"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "x"}})
+    own = {"kubectl.kubernetes.io/last-applied-configuration": "x", keys.ANNOTATION_HELD: "{}"}
+    applied = nodeset(metadata={"annotations": own})
     template = build.template(applied, PodInputs(controller=controller()), "h")
-    assert "kubectl.kubernetes.io/last-applied-configuration" not in template.metadata["annotations"]
+    assert own.keys().isdisjoint(template.metadata["annotations"])
 
 
 def test_workers_of_an_external_controller_ask_it() -> None:

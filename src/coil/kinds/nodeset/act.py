@@ -16,7 +16,9 @@ from coil.kinds.nodeset.actions import (
     PatchConditions,
     PatchPod,
     ReleasePod,
+    Remember,
 )
+from coil.kinds.nodeset.cordon import without_unmarked
 from coil.kinds.nodeset.freshness import Freshness
 from coil.kinds.nodeset.pods import Pods
 from coil.kinds.nodeset.slurmwrites import SlurmWrites
@@ -40,16 +42,23 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def perform(actions: Sequence[Action], means: Means) -> list[Problem]:
-    """Do the actions, kind by kind; marks and owners of claims before drains before deletions."""
+    """Do the actions, kind by kind; marks and owners of claims before drains before deletions.
+
+    A node is drained only when its pod bears the mark: without it no later pass would know that the drain is
+    the operator's, and why.
+    """
     pods = means.pods
     problems = [
         *await _each(actions, AdoptPod, pods.adopt),
         *await _each(actions, ReleasePod, pods.release),
         *await _each(actions, PatchPod, pods.patch),
     ]
+    unmarked = {a.marks for a in actions if isinstance(a, PatchPod) and not pods.has_patched(a)}
+    actions = without_unmarked(actions, unmarked)
     if means.slurm is not None:
         problems += await means.slurm.change_states(actions, means.freshness)
     problems += await _each(actions, OwnClaim, pods.own_claim)
+    problems += await _each(actions, Remember, pods.remember)
     problems += await _removals(actions, pods, means.freshness)
     if means.template is not None:
         problems += await _creations(actions, pods, means.template)
@@ -71,13 +80,17 @@ async def _each(
 
 
 async def _removals(actions: Sequence[Action], pods: Pods, freshness: Freshness) -> list[Problem]:
-    """Delete pods; what rests on Slurm's answer only while that is recent, at each single deletion."""
+    """Delete pods, not before it is written down what others said about them.
+
+    What rests on Slurm's answer is done only while that is recent, which is looked at for each deletion.
+    """
 
     async def delete(action: DeletePod) -> None:
         if not action.needs_fresh or freshness.holds():
             await pods.delete(action)
 
-    deletions = [action for action in actions if isinstance(action, DeletePod)]
+    waiting = {uid for a in actions if isinstance(a, Remember) and not pods.remembers(a) for uid in a.pods}
+    deletions = [a for a in actions if isinstance(a, DeletePod) and a.uid not in waiting]
     pods.expect_deletions(deletions)
     batch = await slow_start(len(deletions), lambda index: delete(deletions[index]))
     pods.give_up_deletions(deletions)

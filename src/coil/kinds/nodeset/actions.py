@@ -20,6 +20,8 @@ class CreatePod(msgspec.Struct, frozen=True, kw_only=True):
     node: str = ""
     hostname: str = ""
     """Host name of the worker on `node`, in scaling mode DaemonSet."""
+    cordoned: bool = False
+    """It is born with the cordon that a user put on its predecessor."""
 
 
 class DeletePod(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +60,8 @@ class PatchPod(msgspec.Struct, frozen=True, kw_only=True):
     """Only if the pod is still exactly as seen: a cordon that a user sets meanwhile must not become ours."""
     labels: Mapping[str, str | None] = {}
     annotations: Mapping[str, str | None] = {}
+    marks: str = ""
+    """The Slurm node that may be drained when this is done: the pod then says for which cause."""
 
 
 class PatchConditions(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +82,14 @@ class OwnClaim(msgspec.Struct, frozen=True, kw_only=True):
     uid: str
     resource_version: str
     owners: tuple[OwnerReference, ...]
+
+
+class Remember(msgspec.Struct, frozen=True, kw_only=True):
+    """Write into the NodeSet what its deleted pods can say no more; None removes the annotation."""
+
+    annotation: str | None
+    pods: tuple[str, ...]
+    """Uids of pods that are deleted only when this is written."""
 
 
 class Drain(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,7 +142,7 @@ class Prune(msgspec.Struct, frozen=True, kw_only=True):
 
 SlurmAction = Drain | Undrain | Resume | SetComment | SetTopology | SetFeatures | Prune
 PodAction = CreatePod | DeletePod | AdoptPod | ReleasePod | PatchPod | PatchConditions
-Action = PodAction | OwnClaim | SlurmAction
+Action = PodAction | OwnClaim | Remember | SlurmAction
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,10 +5,12 @@ first undrained, and loses the mark in a later pass, when Slurm shows it undrain
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+
+from msgspec import structs
 
 from coil.api import keys
-from coil.kinds.nodeset.actions import Drain, SlurmAction, Undrain
+from coil.kinds.nodeset.actions import Action, Drain, SlurmAction, Undrain
 from coil.kinds.nodeset.drain import (
     POD_TERMINATING,
     Cause,
@@ -17,8 +19,9 @@ from coil.kinds.nodeset.drain import (
     is_cordoned,
     own_cause,
 )
+from coil.kinds.nodeset.held import is_users
 from coil.kinds.nodeset.ownership import is_own, is_silent
-from coil.kinds.nodeset.snapshot import Snapshot, Worker
+from coil.kinds.nodeset.snapshot import Held, Snapshot, Worker
 from coil.slurm.wire import SlurmNode
 
 OWN_REASONS = 16
@@ -56,11 +59,26 @@ def plan_drains(snapshot: Snapshot, condemned: Mapping[str, Cause]) -> list[Slur
             reason = _reason_to_drain(worker, record, cause, snapshot.propagated_conditions)
             if reason is not None:
                 drains.append((worker.slurm_name, reason))
-        elif worker.host is not None and worker.speaks_for_record and _may_undrain(worker, record):
+        elif (
+            worker.host is not None
+            and worker.speaks_for_record
+            and _may_undrain(worker, record, snapshot.held)
+        ):
             undrains.append(worker.slurm_name)
     # What returns to service goes first: never more is drained at a time than planned.
     undrain = [Undrain(nodes=tuple(undrains))] if undrains else []
     return [*undrain, *_bundled(drains)]
+
+
+def without_unmarked(actions: Sequence[Action], unmarked: Collection[str]) -> list[Action]:
+    """The actions without drains of nodes whose pods could not be marked: they would be nobody's."""
+    kept: list[Action] = []
+    for action in actions:
+        if isinstance(action, Drain):
+            action = structs.replace(action, nodes=tuple(n for n in action.nodes if n not in unmarked))  # noqa: PLW2901
+        if not isinstance(action, Drain) or action.nodes:
+            kept.append(action)
+    return kept
 
 
 def cordon_marks(worker: Worker, cause: Cause | None) -> dict[str, str | None]:
@@ -85,11 +103,6 @@ def _is_needed(worker: Worker) -> bool:
     return own_cause(worker) is Cause.NODE and not (worker.host is not None and worker.healthy)
 
 
-def is_users(worker: Worker) -> bool:
-    """Somebody else set this cordon: it has no cause that this operator knows."""
-    return is_cordoned(worker) and own_cause(worker) is None
-
-
 def _reason_to_drain(
     worker: Worker, record: SlurmNode, cause: Cause | None, propagated: tuple[str, ...]
 ) -> Reason | None:
@@ -110,8 +123,10 @@ def _wakes_up_for_a_job(worker: Worker, record: SlurmNode) -> bool:
     return bool(record.busy or worker.jobs) and not _POWERING.isdisjoint(record.state)
 
 
-def _may_undrain(worker: Worker, record: SlurmNode) -> bool:
+def _may_undrain(worker: Worker, record: SlurmNode, held: Held) -> bool:
     """Our own drain, on a node that takes jobs then: a dead one would let them fail, others are refused."""
+    if worker.slurm_name in held.drains:
+        return False
     return _NOT_UNDRAINED.isdisjoint(record.state) and _is_own_drain(worker, record)
 
 

@@ -110,4 +110,5 @@ def _distinct(empty: Iterable[_Place], mine: Iterable[Worker]) -> tuple[list[_Pl
 def _creation(snapshot: Snapshot, place: _Place) -> CreatePod:
     prefix = f"{snapshot.nodeset.metadata.name}-"
     why = f"node {place.name} should have a worker"
-    return CreatePod(name=prefix, node=place.name, hostname=place.hostname, why=why)
+    cordoned = place.name in snapshot.held.cordons
+    return CreatePod(name=prefix, node=place.name, hostname=place.hostname, cordoned=cordoned, why=why)

@@ -1,5 +1,6 @@
 """Join pods with their Kubernetes nodes and Slurm nodes. Pure."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
@@ -101,4 +102,11 @@ def _with_slurm(worker: Worker, view: ClusterView) -> Worker:
         free=view.idle_and_drained(name),
         jobs=view.jobs_by_node.get(name, ()),
         deadline=view.deadline(name),
+        idle_for=_idle_for(record, view.observed_at),
     )
+
+
+def _idle_for(record: SlurmNode | None, now: float) -> float:
+    if record is None or not record.last_busy.set:
+        return math.inf
+    return now - record.last_busy.number

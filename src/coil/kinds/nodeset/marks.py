@@ -29,6 +29,7 @@ def plan_patch(worker: Worker, snapshot: Snapshot, cause: Cause | None) -> Patch
         resource_version=worker.pod.metadata.resource_version,
         labels=labels,
         annotations=annotations,
+        marks=worker.slurm_name if annotations.get(keys.ANNOTATION_POD_CORDON) == "true" else "",
     )
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from coil.kinds.nodeset.snapshot import Known, Registration, Slurm, Worker
 from coil.kube.expectations import EXPIRY, Expectations
-from coil.kube.views import PodView
+from coil.kube.resource import KubeObject
 from coil.slurm.wire import Reservation, ReservationUpdate
 from coil.support.objects import ObjectKey
 
@@ -27,12 +27,12 @@ class Memory:
         self._reserved: dict[ObjectKey, tuple[ReservationUpdate, Reservation | None]] = {}
         self._outdated: dict[ObjectKey, dict[str, tuple[set[str], float]]] = {}
 
-    def settled(self, owner: ObjectKey, pods: Iterable[PodView]) -> bool:
-        """Whether the cached pods show all that was done so far."""
-        return self.expectations.satisfied(owner) and not self._shows_outdated(owner, pods)
+    def settled(self, owner: ObjectKey, cached: Iterable[KubeObject]) -> bool:
+        """Whether the cached pods, and the NodeSet itself, show all that was done so far."""
+        return self.expectations.satisfied(owner) and not self._shows_outdated(owner, cached)
 
     def changed(self, owner: ObjectKey, uid: str, before: str, after: str) -> None:
-        """A patch turned version `before` of a pod into version `after`."""
+        """A patch turned version `before` of an object into version `after`."""
         if before == after:
             return
         versions, _ = self._outdated.setdefault(owner, {}).get(uid, (set[str](), 0.0))
@@ -89,11 +89,11 @@ class Memory:
         self._reserved.pop(owner, None)
         self._placed.pop(owner, None)
 
-    def _shows_outdated(self, owner: ObjectKey, pods: Iterable[PodView]) -> bool:
+    def _shows_outdated(self, owner: ObjectKey, cached: Iterable[KubeObject]) -> bool:
         outdated = self._outdated.get(owner)
         if not outdated:
             return False
-        now, versions = self._clock(), {p.metadata.uid: p.metadata.resource_version for p in pods}
+        now, versions = self._clock(), {p.metadata.uid: p.metadata.resource_version for p in cached}
         self._outdated[owner] = {
             uid: (old, since)
             for uid, (old, since) in outdated.items()

@@ -12,7 +12,7 @@ from coil.api.nodeset import NodeSet
 from coil.build.errors import BuildError
 from coil.build.nodeset import PodInputs, PodTemplate, revision_hash, template
 from coil.kinds.domain import cluster_domain
-from coil.kinds.nodeset import companions
+from coil.kinds.nodeset import companions, held
 from coil.kinds.nodeset.claim import Claims, claim_pods
 from coil.kinds.nodeset.eligibility import placement
 from coil.kinds.nodeset.identity import slurm_name
@@ -114,11 +114,12 @@ class Observer:
             workers=workers,
             mostly_absent=mostly_absent(workers),
             slurm=slurm,
-            settled=self._memory.settled(nodeset.metadata.key, claims.pods),
+            settled=self._memory.settled(nodeset.metadata.key, (*claims.pods, nodeset)),
             fault=fault,
             ghosts=ghosts(view.nodes.values()) if view is not None and _prunes(nodeset) else (),
             nodes=tuple(self.nodes.list()) if nodeset.daemon or nodeset.spec.pin_to_node else (),
             placement=placement(made.spec) if made is not None else None,
+            held=held.read(nodeset.metadata.annotations),
             claims=self._claims(nodeset, claims.pods),
             placed=self._memory.placed(nodeset.metadata.key),
             propagated_conditions=self._options.propagated_node_conditions,

@@ -28,6 +28,7 @@ from coil.kinds.nodeset.cordon import plan_drains, wanted_cause
 from coil.kinds.nodeset.daemons import plan_daemons
 from coil.kinds.nodeset.departures import plan_departures
 from coil.kinds.nodeset.drain import Cause
+from coil.kinds.nodeset.held import plan_memory, plan_restores
 from coil.kinds.nodeset.marks import plan_patch
 from coil.kinds.nodeset.notices import plan_notices
 from coil.kinds.nodeset.prune import plan_pruning
@@ -70,7 +71,7 @@ def make_plan(snapshot: Snapshot, now: float) -> Plan:
     condemned = {**plan_rollout(snapshot, scaling, now), **scaling.condemned}
     departures = plan_departures(snapshot, condemned, scaling, now)
     revivals = plan_revivals(snapshot, condemned)
-    states = [*plan_drains(snapshot, condemned), *revivals, *plan_pruning(snapshot)]
+    states = [*plan_drains(snapshot, condemned), *plan_restores(snapshot), *revivals, *plan_pruning(snapshot)]
     if _rests_on_old_view(snapshot, states, departures.deletions):
         return Plan(scaling=scaling, ask_slurm=True)
     gone = {deletion.uid for deletion in departures.deletions}
@@ -85,6 +86,7 @@ def make_plan(snapshot: Snapshot, now: float) -> Plan:
             *patches,
             *states,
             *retention.changes,
+            *plan_memory(snapshot, departures.deletions),
             *departures.deletions,
             *(() if snapshot.fault else scaling.create),
             *plan_comments(snapshot, revived),

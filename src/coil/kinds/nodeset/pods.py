@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from coil.api import keys
 from coil.api.meta import API_VERSION
 from coil.api.nodeset import NodeSet
 from coil.build.nodeset import PodTemplate, claims, stamp_node, stamp_ordinal
@@ -17,6 +18,7 @@ from coil.kinds.nodeset.actions import (
     PatchConditions,
     PatchPod,
     ReleasePod,
+    Remember,
 )
 from coil.kinds.nodeset.memory import Memory
 from coil.kinds.record import Record
@@ -43,6 +45,7 @@ class Pods:
         self._owner = nodeset.metadata.key
         self._patched: dict[str, str] = {}
         self._deleted: set[str] = set()
+        self._remembered: Remember | None = None
 
     async def create(self, action: CreatePod, template: PodTemplate) -> None:
         """Make the pod and, before it, the claims that its volumes name."""
@@ -98,6 +101,10 @@ class Pods:
                 metadata[name] = values
         await self._patch(action, {"metadata": metadata}, action.resource_version)
 
+    def has_patched(self, action: PatchPod) -> bool:
+        """The pod has been changed as the action says."""
+        return action.uid in self._patched
+
     async def set_conditions(self, action: PatchConditions) -> None:
         """Change our conditions by type; those of the kubelet and of others are not in the patch."""
         conditions: list[JsonObject] = [msgspec.to_builtins(condition) for condition in action.wanted]
@@ -131,6 +138,30 @@ class Pods:
             await self._client.patch(core.CLAIMS, action.name, {"metadata": metadata}, self._owner.namespace)
         except (NotFound, Conflict) as error:
             log.debug("claim is not what it was", claim=action.name, error=str(error))
+
+    async def remember(self, action: Remember) -> None:
+        """Write what others hold into the NodeSet, unless somebody changed it since."""
+        meta = self._nodeset.metadata
+        body = {"metadata": {"annotations": {keys.ANNOTATION_HELD: action.annotation}}}
+        version = meta.resource_version
+        try:
+            nodeset = await self._client.patch(
+                NODESETS,
+                meta.name,
+                body,
+                meta.namespace,
+                field_manager=FIELD_MANAGER,
+                resource_version=version,
+            )
+        except (NotFound, Conflict) as error:
+            log.debug("the NodeSet is not what it was", nodeset=meta.name, error=str(error))
+            return
+        self._remembered = action
+        self._memory.changed(self._owner, meta.uid, version, nodeset.metadata.resource_version)
+
+    def remembers(self, action: Remember) -> bool:
+        """It is written."""
+        return self._remembered is action
 
     def tell_pruned(self, names: Sequence[str]) -> None:
         """Record which Slurm records were removed."""
@@ -210,5 +241,11 @@ class Pods:
 
 def _manifest(action: CreatePod, template: PodTemplate) -> JsonObject:
     if action.hostname:
-        return stamp_node(template, action.node, action.hostname)
-    return stamp_ordinal(template, action.ordinal, node=action.node or None)
+        manifest = stamp_node(template, action.node, action.hostname)
+    else:
+        manifest = stamp_ordinal(template, action.ordinal, node=action.node or None)
+    if not action.cordoned:
+        return manifest
+    meta = manifest["metadata"]
+    annotations = {**meta["annotations"], keys.ANNOTATION_POD_CORDON: "true"}
+    return {**manifest, "metadata": {**meta, "annotations": annotations}}

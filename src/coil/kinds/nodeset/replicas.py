@@ -38,7 +38,10 @@ def _creations(snapshot: Snapshot, missing: int) -> Iterator[CreatePod]:
     why = f"{missing} of {nodeset.spec.replicas} replicas are missing"
     for ordinal in islice(_free_ordinals(snapshot.workers), min(missing, BURST)):
         name = names.worker_pod(nodeset.metadata.name, ordinal, nodeset.spec.ordinal_padding)
-        yield CreatePod(name=name, ordinal=ordinal, node=pin_of(snapshot, ordinal), why=why)
+        cordoned = name in snapshot.held.cordons
+        yield CreatePod(
+            name=name, ordinal=ordinal, node=pin_of(snapshot, ordinal), cordoned=cordoned, why=why
+        )
 
 
 def _free_ordinals(workers: Iterable[Worker]) -> Iterator[int]:

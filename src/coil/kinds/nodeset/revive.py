@@ -16,8 +16,9 @@ A state with anybody else's reason stays (invariant I3).
 from collections.abc import Mapping
 
 from coil.kinds.nodeset.actions import Resume
-from coil.kinds.nodeset.cordon import is_users, wanted_cause
+from coil.kinds.nodeset.cordon import wanted_cause
 from coil.kinds.nodeset.drain import POD_TERMINATING, Cause
+from coil.kinds.nodeset.held import is_out, is_users
 from coil.kinds.nodeset.identity import decode_comment
 from coil.kinds.nodeset.ownership import is_of_machine, is_own, is_silent
 from coil.kinds.nodeset.snapshot import Known, Slurm, Snapshot, Worker
@@ -37,7 +38,8 @@ def plan_revivals(snapshot: Snapshot, condemned: Mapping[str, Cause]) -> list[Re
         worker.slurm_name
         for worker in snapshot.workers
         if worker.record is not None
-        and _out_of_service(worker.record)
+        and is_out(worker.record)
+        and worker.slurm_name not in snapshot.held.drains
         and worker.host is not None
         and worker.speaks_for_record
         and wanted_cause(worker, condemned) is None
@@ -48,17 +50,13 @@ def plan_revivals(snapshot: Snapshot, condemned: Mapping[str, Cause]) -> list[Re
     return [Resume(nodes=tuple(names), why=why)] if names else []
 
 
-def _out_of_service(record: SlurmNode) -> bool:
-    return record.drain or "DOWN" in record.state
-
-
 def is_stale(worker: Worker, record: SlurmNode, slurm: Slurm) -> bool:
     """The record is out of service for a cause that is over."""
     if record.busy or not _REFUSED.isdisjoint(record.state):
         return False
     if _moved(worker, record):
         known = is_own(record) or is_of_machine(record)
-        return known and _out_of_service(record)
+        return known and is_out(record)
     return "DOWN" in record.state and _left_by_predecessor(worker, record, slurm)
 
 

@@ -5,6 +5,7 @@ worker is registered, absent or unknown. No rule can mistake silence for an answ
 """
 
 import enum
+import math
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -81,6 +82,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     """Another record that may be this pod's; looked for when its own name is not registered."""
     absent_for: float = 0.0
     """Seconds for which Slurm has listed other nodes but not this one, in all passes of this process."""
+    idle_for: float = math.inf
+    """Seconds since the last job left the node, if it is idle; without end when Slurm knows of none."""
     shared: bool = False
     """Another pod that has not ended has this Slurm name too: the record may be that one's."""
 
@@ -157,6 +160,15 @@ def mostly_absent(workers: Iterable[Worker]) -> bool:
     return 2 * sum(worker.registration is Registration.ABSENT for worker in ready) > len(ready)
 
 
+class Held(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=False):
+    """What people said about workers whose pods are gone."""
+
+    drains: Mapping[str, str] = {}
+    """Reason with which somebody holds a Slurm node, by its name."""
+    cordons: Mapping[str, str] = {}
+    """Uid of the pod that a user cordoned, by the place that its successor takes."""
+
+
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a plan may look at."""
 
@@ -177,6 +189,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """All Kubernetes nodes; empty where nothing depends on them."""
     placement: Placement | None = None
     """Where pods of the current template may run; None when no pod can be built."""
+    held: Held = Held()
+    """See `held`."""
     claims: Mapping[str, ManifestView] = {}
     """Volume claims that the pods name, by name; empty without claim templates."""
     placed: Mapping[str, tuple[str, str]] = {}

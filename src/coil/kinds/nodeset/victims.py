@@ -7,11 +7,15 @@ from coil.kinds.nodeset.order import ordered
 from coil.kinds.nodeset.removal import is_idle
 from coil.kinds.nodeset.snapshot import Worker
 
+BETWEEN_JOBS = 10.0
+"""Seconds for which a worker must have been idle to take the place of a busy victim. Where jobs wait, the
+next one starts within a second or two: the victim would be back in service, with a new job, for nothing."""
+
 
 def choose(candidates: Iterable[Worker], count: int, cause: Cause) -> list[Worker]:
     """`count` of the candidates, those chosen in earlier passes first.
 
-    An earlier choice is given up only for a worker that is idle and would go first anyway: a drained
+    An earlier choice is given up only for a worker that stays idle and would go first anyway: a drained
     worker that still runs a job then returns to service.
     """
     if count <= 0:
@@ -29,7 +33,7 @@ def _swap_busy(kept: Sequence[Worker], others: Sequence[Worker], order: Sequence
     """Replace kept workers that are busy, last ones first, by idle ones that precede them."""
     position = {worker.uid: index for index, worker in enumerate(order)}
     victims = list(kept)
-    idle = [worker for worker in others if is_idle(worker)]
+    idle = [w for w in others if is_idle(w) and (w.free or w.idle_for >= BETWEEN_JOBS)]
     busy = [index for index, worker in enumerate(victims) if not is_idle(worker)]
     busy.sort(key=lambda index: -position[victims[index].uid])
     for index, replacement in zip(busy, idle, strict=False):

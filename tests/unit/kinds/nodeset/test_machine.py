@@ -77,6 +77,8 @@ class NodeSetMachine(RuleBasedStateMachine):
             return
         heal(self.world)
         for _ in range(ROUNDS):
+            # Successors of pods that a user cordoned are born with the cordon; she takes it off.
+            heal(self.world)
             if not self.advance().actions and is_as_wanted(self.world) and self.operator.settled():
                 break
         assert is_as_wanted(self.world), self.describe()

@@ -6,6 +6,8 @@ from coil.kinds.nodeset.drain import Cause
 from coil.kinds.nodeset.replicas import plan_replicas
 from coil.kinds.nodeset.scaling import BURST, Scaling
 from coil.kinds.nodeset.snapshot import Snapshot
+from coil.kinds.nodeset.victims import BETWEEN_JOBS
+from coil.slurm.wire import Number
 from tests.support.workers import NOW, nodeset, pod, record, snapshot
 
 
@@ -69,6 +71,15 @@ def test_a_busy_victim_is_swapped_for_an_idle_worker() -> None:
     pods = [pod(0, annotations=marked(Cause.SCALE_IN) | deadline(1)), pod(1)]
     records = [record("gpu-0", "ALLOCATED+DRAIN"), record("gpu-1", "IDLE")]
     assert victims(scale(snapshot(pods, records, of=nodeset(replicas=1)))) == ["gpu-1"]
+
+
+def test_a_worker_between_two_jobs_is_no_substitute() -> None:
+    """Where jobs wait it is busy again a second later: victims would change for ever."""
+    pods = [pod(0, annotations=marked(Cause.SCALE_IN) | deadline(1)), pod(1)]
+    for idle_for, victim in ((BETWEEN_JOBS - 1, "gpu-0"), (BETWEEN_JOBS, "gpu-1")):
+        idle = record("gpu-1", "IDLE", last_busy=Number(set=True, number=int(NOW - idle_for)))
+        records = [record("gpu-0", "ALLOCATED+DRAIN"), idle]
+        assert victims(scale(snapshot(pods, records, of=nodeset(replicas=1)))) == [victim]
 
 
 def test_a_drained_victim_is_not_swapped() -> None:
