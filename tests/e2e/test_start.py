@@ -53,8 +53,14 @@ def test_missing_controller(new_cluster: Callable[[], SlurmCluster]) -> None:
 
 
 def test_malformed_quantity_hurts_only_its_own_nodeset(cluster: SlurmCluster) -> None:
-    """A pod template that the API server refuses: a condition with its words, and the neighbour goes on."""
-    cluster.kubectl.apply(_nodeset(cluster, cpu_limit="not-a-quantity"))
+    """A pod template that the API server refuses: a condition with its words, and the neighbour goes on.
+
+    The webhook refuses it; such an object is stored where nobody asked the webhook.
+    """
+    bad = _nodeset(cluster, cpu_limit="not-a-quantity")
+    with pytest.raises(AssertionError, match=r"spec\.slurmd\.resources\.limits\.cpu"):
+        cluster.kubectl.apply(bad)
+    cluster.apply_unchecked(bad)
     said = wait_until(
         lambda: cluster.condition("nodeset", "bad", "Reconciled"), within=30, what="a condition"
     )
