@@ -11,6 +11,22 @@ from coil.slurm.http1 import Answer
 SERVED = ("v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45")
 
 
+class OneToken:
+    """Always the same token, "t"; nothing else to try when it is refused."""
+
+    def __call__(self) -> str:
+        """The token."""
+        return "t"
+
+    def refused(self, token: str) -> str:
+        """There is no other."""
+        del token
+        return ""
+
+    def taken(self, token: str) -> None:
+        """As expected."""
+
+
 def openapi(*versions: str) -> bytes:
     """What `GET /openapi/v3` says of a server with these versions."""
     paths = {f"/slurm/{version}/nodes/": {} for version in versions}

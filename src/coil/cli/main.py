@@ -4,9 +4,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from coil.api import crd
+from coil.slurm.jwks import KeyFormatError, key_set
 
 app = typer.Typer(
     name="coil",
@@ -37,3 +39,19 @@ def crds(
     output.mkdir(parents=True, exist_ok=True)
     for name, definition in definitions.items():
         (output / name).write_text(crd.to_yaml([definition]))
+
+
+@app.command()
+def jwks(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="RSA keys in PEM form, private or public.", exists=True, dir_okay=False),
+    ],
+) -> None:
+    """Print the JWKS, with nothing secret in it, by which slurmctld checks tokens of any of these keys."""
+    try:
+        document = key_set(path.read_bytes() for path in files)
+    except KeyFormatError as error:
+        typer.echo(f"coil: {error}", err=True)
+        raise typer.Exit(1) from None
+    typer.echo(msgspec.json.format(msgspec.json.encode(document)).decode())

@@ -4,7 +4,7 @@ Speaks the newest data parser that both sides know, gives every call a deadline,
 whole answer into an error (invariant I2). Calls and fields: spec: nodeset 7.2, control-plane 10.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
 import msgspec
@@ -12,6 +12,7 @@ import msgspec
 from coil.slurm import http1
 from coil.slurm.dialogue import Dialogue, E
 from coil.slurm.errors import BadReply, Unauthorized
+from coil.slurm.tokens import Tokens
 from coil.slurm.transport import Exchange, Transport, Wire
 from coil.slurm.updates import update_each
 from coil.slurm.wire import (
@@ -50,7 +51,7 @@ _JOB = msgspec.json.Decoder(SlurmJob)
 
 
 class SlurmClient:
-    """Calls one slurmrestd. `token_source` gives the token for each request.
+    """Calls one slurmrestd. `tokens` gives the token for each request.
 
     Answers of a cluster with another name than `cluster` are errors (`BadReply`); "" takes any, and doubts
     the lists of another than the first.
@@ -61,11 +62,11 @@ class SlurmClient:
     def __init__(
         self,
         base_url: str,
-        token_source: Callable[[], str],
+        tokens: Tokens,
         wire: Wire = http1.exchange,
         cluster: str = "",
     ) -> None:
-        self._transport = Transport(base_url, token_source, wire)
+        self._transport = Transport(base_url, tokens, wire)
         self._dialogue = Dialogue(self._transport, cluster)
 
     @property

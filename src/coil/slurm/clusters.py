@@ -31,6 +31,7 @@ class Clusters:
         self._polls: dict[ObjectKey, asyncio.Task[None]] = {}
         self._on_change: list[Callable[[ObjectKey, frozenset[str]], None]] = []
         self._on_health: list[Callable[[ObjectKey, Health], None]] = []
+        self._on_key: list[Callable[[ObjectKey], None]] = []
 
     def get(self, key: ObjectKey) -> Cluster | None:
         """The cluster of a Controller; None when no client is registered for it."""
@@ -64,8 +65,13 @@ class Clusters:
         """Call back after a cluster's first read, and when reads begin to fail or succeed again."""
         self._on_health.append(callback)
 
+    def on_key(self, callback: Callable[[ObjectKey], None]) -> None:
+        """Call back when slurmctld of a cluster was seen to have a new JWT key."""
+        self._on_key.append(callback)
+
     def _new(self, key: ObjectKey, base_url: str, jwt_key: bytes, name: str) -> Cluster:
         tokens = TokenSource(jwt_key)
+        tokens.on_change(lambda: self._rekeyed(key))
         client = SlurmClient(base_url, tokens, cluster=name)
         poller = ClusterPoller(client, name=str(key))
         poller.on_change(lambda names: self._changed(key, names))
@@ -79,3 +85,7 @@ class Clusters:
     def _turned(self, key: ObjectKey, health: Health) -> None:
         for callback in self._on_health:
             callback(key, health)
+
+    def _rekeyed(self, key: ObjectKey) -> None:
+        for callback in self._on_key:
+            callback(key)

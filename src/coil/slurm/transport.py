@@ -1,7 +1,6 @@
 """One HTTP exchange with slurmrestd: deadline, token, and what a status means."""
 
 import asyncio
-from collections.abc import Callable
 from http import HTTPStatus
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -20,6 +19,7 @@ from coil.slurm.errors import (
     Unauthorized,
     Unreachable,
 )
+from coil.slurm.tokens import Tokens
 from coil.slurm.wire import Envelope, NotModified
 
 TOKEN_HEADER = "X-SLURM-USER-TOKEN"  # noqa: S105 -- the name of a header
@@ -58,9 +58,9 @@ class Wire(Protocol):
 class Transport:
     """Sends exchanges to one slurmrestd; the address may change between two of them."""
 
-    def __init__(self, base_url: str, token_source: Callable[[], str], wire: Wire = http1.exchange) -> None:
+    def __init__(self, base_url: str, tokens: Tokens, wire: Wire = http1.exchange) -> None:
         self.base_url = ""
-        self._token_source = token_source
+        self._tokens = tokens
         self._wire = wire
         self.retarget(base_url)
 
@@ -80,13 +80,28 @@ class Transport:
     async def send(self, exchange: Exchange) -> bytes | NotModified:
         """Return the body of a successful answer.
 
+        A refused token had no effect, so the request is repeated with another while there is one.
+
         Raises:
             SlurmError: one of its kinds, by what the caller may conclude.
         """
+        token = self._tokens()
+        while True:
+            try:
+                body = await self._send(exchange, token)
+            except Unauthorized:
+                token = self._tokens.refused(token)
+                if not token:
+                    raise
+            else:
+                self._tokens.taken(token)
+                return body
+
+    async def _send(self, exchange: Exchange, token: str) -> bytes | NotModified:
         labels = (exchange.method, metrics.call_name(exchange.path))
         try:
             with metrics.seconds.labels(*labels).time():
-                status, body = await self._answer(exchange)
+                status, body = await self._answer(exchange, token)
         except Unreachable:
             metrics.requests.labels(*labels, 0).inc()
             raise
@@ -98,8 +113,8 @@ class Transport:
             raise failure(str(exchange), status, body)
         return body
 
-    async def _answer(self, exchange: Exchange) -> http1.Answer:
-        request = self._encoded(exchange)
+    async def _answer(self, exchange: Exchange, token: str) -> http1.Answer:
+        request = self._encoded(exchange, token)
         try:
             async with asyncio.timeout(exchange.deadline_s):
                 return await self._wire(self._host, self._port, request)
@@ -109,9 +124,9 @@ class Transport:
         except (OSError, http1.ProtocolError) as error:
             raise Unreachable(str(exchange), f"{self.base_url}: {_cause(error)}") from error
 
-    def _encoded(self, exchange: Exchange) -> bytes:
+    def _encoded(self, exchange: Exchange, token: str) -> bytes:
         target = f"/{exchange.path}?{exchange.query}" if exchange.query else f"/{exchange.path}"
-        headers = {TOKEN_HEADER: self._token_source(), "Accept": "application/json"}
+        headers = {TOKEN_HEADER: token, "Accept": "application/json"}
         body = None
         if exchange.method == "POST":
             headers["Content-Type"] = "application/json"

@@ -19,8 +19,9 @@ from coil.slurm.errors import (
     Unreachable,
 )
 from coil.slurm.http1 import Answer, ProtocolError
+from coil.slurm.tokens import TokenSource
 from coil.slurm.wire import JobsReply, NodesReply, NotModified, RunningConfiguration
-from tests.support.slurmrest import ScriptedWire, error, reply, table
+from tests.support.slurmrest import OneToken, ScriptedWire, error, reply, table
 
 pytestmark = pytest.mark.asyncio
 
@@ -29,7 +30,7 @@ TIME = {"set": True, "infinite": False, "number": 7}
 
 
 def client_of(wire: ScriptedWire) -> SlurmClient:
-    return SlurmClient("http://rest.ns:6820/", lambda: "token", wire)
+    return SlurmClient("http://rest.ns:6820/", OneToken(), wire)
 
 
 async def nodes_from(status: int, body: bytes) -> NodesReply | NotModified:
@@ -222,7 +223,7 @@ async def test_a_refused_connection_is_told_with_the_address() -> None:
         raise ConnectionRefusedError(111, "Connect call failed ('127.0.0.1', 6820)")
 
     with pytest.raises(Unreachable, match=r"http://rest:6820: connection refused$"):
-        await SlurmClient("http://rest:6820", lambda: "t", refused).nodes()
+        await SlurmClient("http://rest:6820", OneToken(), refused).nodes()
 
 
 @pytest.mark.looptime
@@ -245,7 +246,7 @@ async def test_every_call_has_a_deadline(
         await asyncio.Event().wait()
         raise AssertionError
 
-    client = SlurmClient("http://rest", lambda: "t", silent)
+    client = SlurmClient("http://rest", OneToken(), silent)
     began = asyncio.get_running_loop().time()
     with pytest.raises(Unreachable, match=f"no answer within {seconds} s"):
         await call(client)
@@ -289,7 +290,7 @@ async def test_a_member_that_was_ignored_is_a_refusal() -> None:
 async def test_the_answer_of_another_cluster_is_no_answer() -> None:
     """Invariant I2: a Service that leads to somebody else's slurmrestd answers with 200, too."""
     wire = ScriptedWire()
-    client = SlurmClient("http://rest", lambda: "t", wire, cluster="c")
+    client = SlurmClient("http://rest", OneToken(), wire, cluster="c")
     for part, content in (
         ("nodes/", table("nodes", NODE, cluster="d")),
         ("jobs/", table("jobs", cluster="d")),
@@ -308,7 +309,7 @@ async def test_a_name_in_other_letters_or_none_is_ours(answers: str | None) -> N
     wire = ScriptedWire()
     wire.on("nodes/", 200, table("nodes", NODE, cluster=answers))
     for expected in ("C", ""):
-        found = await SlurmClient("http://rest", lambda: "t", wire, cluster=expected).nodes()
+        found = await SlurmClient("http://rest", OneToken(), wire, cluster=expected).nodes()
         assert isinstance(found, NodesReply)
         assert found.doubts == ()
 
@@ -329,7 +330,7 @@ async def test_without_a_name_to_expect_a_change_of_it_is_a_doubt() -> None:
 
 async def test_nothing_is_changed_at_an_address_before_it_is_known_who_answers_there() -> None:
     wire = ScriptedWire()
-    client = SlurmClient("http://old", lambda: "t", wire, cluster="c")
+    client = SlurmClient("http://old", OneToken(), wire, cluster="c")
     await client.drain(["n1"], "why")
     await client.undrain(["n1"])
     assert [line.split("/", 3)[3] for line in wire.lines] == ["ping/", "node/n1", "node/n1"]
@@ -363,7 +364,7 @@ async def test_a_new_address_is_used_at_once_and_negotiated() -> None:
         hosts.append((host, port))
         return await wire(host, port, request)
 
-    client = SlurmClient("http://old:6820", lambda: "t", noting)
+    client = SlurmClient("http://old:6820", OneToken(), noting)
     await client.reconfigure()
     client.retarget("http://old:6820/")
     await client.reconfigure()
@@ -376,4 +377,26 @@ async def test_a_new_address_is_used_at_once_and_negotiated() -> None:
 @pytest.mark.parametrize("address", ["", "rest:6820", "https://rest:6820", "http://", "http://rest/path"])
 async def test_an_address_we_cannot_speak_to_is_refused(address: str) -> None:
     with pytest.raises(ValueError, match="expected http://HOST:PORT"):
-        SlurmClient(address, lambda: "t")
+        SlurmClient(address, OneToken())
+
+
+@pytest.mark.parametrize("method", ["nodes", "reconfigure"])
+async def test_a_refused_token_is_followed_by_one_of_the_new_key(method: str) -> None:
+    """Field case SEC-07: the request is repeated at once; a refused one had no effect."""
+    wire, tokens = ScriptedWire(), TokenSource(b"o" * 32)
+    path = {"nodes": "nodes/", "reconfigure": "reconfigure/"}[method]
+    body = table("nodes") if method == "nodes" else reply()
+    answers = [Answer(511, error("Protocol authentication error", 1007)), Answer(200, body)]
+    wire.call(path, lambda _line, _body: answers.pop(0))
+    tokens.rotate(b"n" * 32)
+    await getattr(SlurmClient("http://rest", tokens, wire), method)()
+    assert tokens.keys == [b"n" * 32]
+
+
+async def test_when_every_key_is_refused_the_request_is() -> None:
+    wire, tokens = ScriptedWire(), TokenSource(b"o" * 32)
+    wire.on("nodes/", 511, error("Protocol authentication error", 1007))
+    tokens.rotate(b"n" * 32)
+    with pytest.raises(Unauthorized):
+        await SlurmClient("http://rest", tokens, wire).nodes()
+    assert tokens.key == b"o" * 32

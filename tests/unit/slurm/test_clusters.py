@@ -18,11 +18,10 @@ async def test_a_new_address_or_key_keeps_the_client_and_its_view() -> None:
     async with Tasks() as tasks:
         clusters = Clusters(tasks)
         first = clusters.put(KEY, "http://old:6820", b"k" * 32)
-        token = first.tokens()
         again = clusters.put(KEY, "http://new:6820", b"n" * 32)
         assert again is first is clusters.get(KEY)
         assert first.client.base_url == "http://new:6820"
-        assert first.tokens() != token
+        assert first.tokens.keys == [b"k" * 32, b"n" * 32]
 
 
 @pytest.mark.parametrize(
@@ -51,13 +50,18 @@ async def test_a_removed_cluster_is_no_longer_polled() -> None:
 
 async def test_listeners_hear_of_clusters_that_come_later() -> None:
     heard: list[tuple[ObjectKey, object]] = []
+    new = b"n" * 32
     async with Tasks() as tasks:
         clusters = Clusters(tasks)
         clusters.on_change(lambda key, names: heard.append((key, names)))
+        clusters.on_key(lambda key: heard.append((key, "rekeyed")))
         clusters.on_health(lambda key, health: heard.append((key, health.ok)))
         poller = clusters.put(KEY, "http://old:6820", b"k" * 32).poller
         for callback in poller._on_change:
             callback(frozenset({"n1"}))
         for turned in poller._on_health:
             turned(poller.health)
-    assert heard == [(KEY, {"n1"}), (KEY, False)]
+        tokens = clusters.put(KEY, "http://old:6820", new).tokens
+        tokens.taken(tokens.refused(tokens()))
+    assert heard == [(KEY, {"n1"}), (KEY, False), (KEY, "rekeyed")]
+    assert tokens.key == new

@@ -5,7 +5,7 @@ from prometheus_client import REGISTRY
 
 from coil.slurm.client import SlurmClient
 from coil.slurm.metrics import call_name
-from tests.support.slurmrest import ScriptedWire
+from tests.support.slurmrest import OneToken, ScriptedWire
 
 
 @pytest.mark.parametrize(
@@ -25,5 +25,5 @@ def test_a_call_is_named_without_what_it_is_about(path: str, name: str) -> None:
 async def test_each_request_is_counted_with_its_status() -> None:
     labels = {"method": "DELETE", "call": "node", "code": "200"}
     before = REGISTRY.get_sample_value("coil_slurm_requests_total", labels) or 0
-    await SlurmClient("http://rest", lambda: "t", ScriptedWire()).delete_node("n1")
+    await SlurmClient("http://rest", OneToken(), ScriptedWire()).delete_node("n1")
     assert REGISTRY.get_sample_value("coil_slurm_requests_total", labels) == before + 1

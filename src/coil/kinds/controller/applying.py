@@ -102,7 +102,8 @@ class Applying:
     ) -> Outcome:
         running = await cluster.client.configuration()
         now = asyncio.get_running_loop().time()
-        step = next_step(target, running, self._progress.get(key), pods, now)
+        keyed = target.key in {b"", cluster.tokens.key}
+        step = next_step(target, running, self._progress.get(key), pods, now, keyed=keyed)
         match step:
             case Live(told=told):
                 return self._found(key, _Known(target, run, _since(running) if told else None), cluster)
@@ -118,6 +119,9 @@ class Applying:
                 await cluster.client.reconfigure()
                 self._progress[key] = msgspec.structs.replace(self._progress[key], reconfigured_at=now)
                 log.info("slurmctld reconfigured", generation=target.generation)
+                if not keyed:
+                    # The sooner it is known which key it has, the shorter are holders of tokens refused.
+                    await cluster.client.configuration()
                 return Outcome(target.generation, live=False, message=UNDER_WAY, again_s=0.1)
 
     def _found(self, key: ObjectKey, known: _Known, cluster: Cluster) -> Outcome:

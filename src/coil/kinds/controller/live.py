@@ -36,10 +36,12 @@ class Target(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         generation: names it: changes with any file, and with nothing else.
         hash: what slurmctld will say when it runs with it; None when that cannot be known beforehand.
+        key: the JWT key that it shall have; empty when new pods bring it, or it is missing.
     """
 
     generation: str
     hash: int | None
+    key: bytes = b""
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +105,8 @@ def next_step(
     progress: Progress | None,
     pods: Iterable[PodView],
     now: float,
+    *,
+    keyed: bool = True,
 ) -> Step:
     """What brings the target one step further.
 
@@ -112,15 +116,16 @@ def next_step(
         progress: of this or an earlier configuration; None after a start of the operator.
         pods: those of slurmctld.
         now: a monotonic clock, seconds.
+        keyed: slurmctld has the JWT key, or is not to get one this way.
     """
     told = running is not None and target.hash is not None
-    if told and running is not None and running.hash == target.hash:
+    if told and running is not None and running.hash == target.hash and keyed:
         return Live(told=True)
     if progress is None or progress.generation != target.generation:
-        if not told and all(_asked_for(pod) == target.generation for pod in pods):
+        if not told and keyed and all(_asked_for(pod) == target.generation for pod in pods):
             return Live(told=False)
         return Refresh(target.generation, 1)
-    return _further(progress, now, told=told)
+    return _further(progress, now, told=told or not keyed)
 
 
 def _further(progress: Progress, now: float, *, told: bool) -> Step:

@@ -1,7 +1,7 @@
 """Read the caches, and ask Slurm what only it knows, into one Snapshot."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from coil.api import keys, names
@@ -10,6 +10,7 @@ from coil.api.defaults import with_defaults
 from coil.build import controller as build
 from coil.kinds import podlog
 from coil.kinds.controller.monitors import Monitors
+from coil.kinds.controller.rekeying import Has, JwtKey
 from coil.kinds.controller.report import Slurm
 from coil.kinds.controller.snapshot import NO_RESTAPI, Children, Snapshot
 from coil.kinds.resources import ACCOUNTINGS, CONTROLLERS, NODESETS, RESTAPIS
@@ -17,7 +18,8 @@ from coil.kinds.runtime import Runtime
 from coil.kube import core
 from coil.kube.store import Store
 from coil.kube.views import PodView
-from coil.slurm.errors import SlurmError
+from coil.slurm.clusters import Cluster
+from coil.slurm.errors import SlurmError, Unauthorized
 from coil.support.objects import ObjectKey
 
 PING_S = 5.0
@@ -71,20 +73,24 @@ class Observer:
         spec, namespace = controller.spec, key.namespace
         pods = tuple(self.pods.by_index(PODS_OF, str(key)))
         accounting, claim = spec.accounting_ref, spec.persistence and spec.persistence.existing_claim
+        secrets, slurm = self._secrets(controller), self._slurm(key)
         return Snapshot(
             controller=controller,
             nodesets=tuple(self.nodesets.by_index(NODESETS_OF, str(key))),
             unreadable=tuple(self.nodesets.unknown(namespace)),
             accounting=self.accountings.get(namespace, accounting.name) if accounting else None,
             config_maps=self._config_maps(controller),
-            secrets=self._secrets(controller),
+            secrets=secrets,
             claim=self.claims.get(namespace, claim) if claim else None,
             live=self._children(controller),
             monitor=await self._monitors.find(controller),
             pods=pods,
             responding=await self._responding(controller),
             complaint=await self._complaint(pods),
-            slurm=self._slurm(key),
+            slurm=slurm,
+            jwt_key=JwtKey()
+            if slurm is NO_RESTAPI
+            else jwt_key(controller, self._clusters.get(key), secrets),
         )
 
     def _config_maps(self, controller: Controller) -> dict[str, dict[str, str]]:
@@ -142,6 +148,26 @@ class Observer:
             return Slurm("False", type(error).__name__, f"{client.base_url}: {error.reason}")
         version = f"Slurm {client.release}, data parser {client.data_parser}"
         return Slurm("True", "Answers", f"{client.base_url}: {version}")
+
+
+def jwt_key(
+    controller: Controller, cluster: Cluster | None, secrets: Mapping[str, Mapping[str, bytes]]
+) -> JwtKey:
+    """What is known about the JWT key of a slurmctld that a RestApi serves.
+
+    A standby slurmctld takes no reconfigure: with backups nobody can tell all of them.
+    """
+    ref = controller.jwt_ref
+    if controller.replicas > 1 or ref is None:
+        return JwtKey()
+    if cluster is None:
+        return JwtKey(has=Has.WAITED)
+    known, health = tuple(cluster.tokens.keys), cluster.poller.health
+    wanted = secrets.get(ref.name, {}).get(ref.key, b"")
+    if isinstance(health.error, Unauthorized) and wanted in known:
+        return JwtKey(has=Has.REFUSED, known=known)
+    has = Has.WANTED if health.ok and cluster.tokens.key == wanted else Has.WAITED
+    return JwtKey(has=has, known=known)
 
 
 def controller_of(pod: PodView) -> Iterable[ObjectKey]:

@@ -8,19 +8,19 @@ Nothing is made that could not run: while a key or a file is missing there is no
 running one stays as it is. The missing object is watched, so the pass comes back when it appears.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from coil.api import keys
 from coil.api.conditions import find
 from coil.api.controller import Controller
-from coil.api.meta import SecretKeySelector
 from coil.build import controller as build
 from coil.build.advice import controller_advice
 from coil.build.errors import BuildError
-from coil.build.hashes import PodHashes, map_hash
+from coil.build.hashes import PodHashes, byte_hash, map_hash
 from coil.build.restartonly import needs_restart
 from coil.build.slurmconf import ConfigInputs
 from coil.kinds.controller.live import Target
+from coil.kinds.controller.rekeying import Has, Hashes, hashes
 from coil.kinds.controller.snapshot import NO_RESTAPI, Snapshot
 from coil.kinds.references import missing_key
 from coil.kinds.status import AVAILABLE
@@ -111,7 +111,15 @@ def target(snapshot: Snapshot, config: Apply | Failed) -> Target | None:
     data: dict[str, str] = config.wanted["data"]
     files = {**data, **build.beside_files(snapshot.controller, _inputs(snapshot))}
     named = {name: f"{name}\0{text}\0" for name, text in data.items()}
-    return Target(map_hash(named)[:_GENERATION_LENGTH], conf_hash(data[keys.FILE_SLURM_CONF], files))
+    key = b"" if snapshot.jwt_key.has is Has.UNTOLD else _jwt_key(snapshot)
+    if key:
+        named[keys.FILE_JWT_KEY] = byte_hash(key)
+    return Target(map_hash(named)[:_GENERATION_LENGTH], conf_hash(data[keys.FILE_SLURM_CONF], files), key)
+
+
+def _jwt_key(snapshot: Snapshot) -> bytes:
+    ref = snapshot.controller.jwt_ref
+    return snapshot.secrets.get(ref.name, {}).get(ref.key, b"") if ref is not None else b""
 
 
 def advice(snapshot: Snapshot) -> list[str]:
@@ -194,6 +202,7 @@ def _stateful_set(snapshot: Snapshot, config: Apply | Failed) -> Step:
         return Failed(name=STATEFUL_SET, reason="Waiting", message=f"waits for step {CONFIG}")
     try:
         wanted = build.stateful_set(controller, _hashes(snapshot, config)) or {}
+        _note_key(wanted, snapshot)
     except BuildError as error:
         return Failed(name=STATEFUL_SET, reason="Invalid", message=str(error))
     if live is not None and live.spec.get("serviceName") != wanted["spec"]["serviceName"]:
@@ -213,16 +222,19 @@ def _service_monitor(snapshot: Snapshot) -> Step:
 
 def _hashes(snapshot: Snapshot, config: Apply) -> PodHashes:
     """From the configuration wanted in this pass, which is written before the StatefulSet is."""
-    controller = snapshot.controller
+    found = _key_hashes(snapshot)
     return PodHashes(
-        slurm_key=map_hash(_secret(snapshot, controller.spec.slurm_key_ref)),
-        jwt_key=map_hash(_secret(snapshot, controller.jwt_ref)),
-        config=pod_config_hash(snapshot, config),
+        slurm_key=found.slurm_key, jwt_key=found.jwt_key, config=pod_config_hash(snapshot, config)
     )
 
 
-def _secret(snapshot: Snapshot, ref: SecretKeySelector | None) -> Mapping[str, bytes] | None:
-    return None if ref is None else snapshot.secrets.get(ref.name)
+def _key_hashes(snapshot: Snapshot) -> Hashes:
+    return hashes(snapshot.controller, snapshot.secrets, snapshot.live.stateful_set, snapshot.jwt_key)
+
+
+def _note_key(wanted: JsonObject, snapshot: Snapshot) -> None:
+    if note := _key_hashes(snapshot).note:
+        wanted["metadata"].setdefault("annotations", {})[keys.ANNOTATION_LIVE_KEY] = note
 
 
 def _missing(snapshot: Snapshot) -> Failed | None:

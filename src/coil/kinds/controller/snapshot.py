@@ -8,6 +8,7 @@ from coil.api.accounting import Accounting
 from coil.api.controller import Controller
 from coil.api.nodeset import NodeSet
 from coil.kinds.controller.monitors import Monitor
+from coil.kinds.controller.rekeying import JwtKey
 from coil.kinds.controller.report import Slurm
 from coil.kube.views import ManifestView, PodView
 
@@ -39,6 +40,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         responding: Slurm's answer to a ping, in ordinal order; None when it was not or cannot be asked.
         complaint: the fatal error of a slurmctld that does not start; empty when there is none.
         slurm: how the operator's client fares; None while that is not known yet.
+        jwt_key: what is known about the JWT key of the running slurmctld.
     """
 
     controller: Controller
@@ -54,3 +56,4 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     responding: tuple[bool, ...] | None = None
     complaint: str = ""
     slurm: Slurm | None = NO_RESTAPI
+    jwt_key: JwtKey = JwtKey()

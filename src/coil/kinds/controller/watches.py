@@ -54,6 +54,7 @@ def watch(observer: Observer, clusters: Clusters, queue: Queue) -> None:
     observer.claims.on_event(lambda change: users("PersistentVolumeClaim", change))
     observer.nodesets.on_event(lambda change: queue.add_all(members(change)))
     clusters.on_health(lambda key, _health: queue.add(key))
+    clusters.on_key(queue.add)
     observer.pods.on_event(lambda change: queue.add_all(controller_of(change.latest)))
 
 

@@ -12,13 +12,14 @@ import base64
 
 import msgspec
 
-from coil.api import names
+from coil.api import keys, names
 from coil.api.token import Token
 from coil.build import token as build
 from coil.kinds.references import missing_key
 from coil.kinds.steps import Failed
 from coil.kube.views import SecretView
-from coil.slurm.tokens import NOBODY, REFRESH_AT, Claims, TokenError, verify
+from coil.slurm.jwks import RS256, KeyFormatError, private_key
+from coil.slurm.tokens import HS256, NOBODY, REFRESH_AT, Claims, TokenError, verify
 from coil.support.objects import JsonObject
 
 SECRET = "Secret"  # noqa: S105 -- the name of a step
@@ -36,12 +37,14 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         key_secret: the Secret with the signing key, if it exists.
         secret: the Secret with the token, if it exists.
         rival: an older Token that writes to the same key of the same Secret; empty when there is none.
+        key_in_use: what slurmctld still takes although the Secret has another key; empty otherwise.
     """
 
     token: Token
     key_secret: SecretView | None = None
     secret: SecretView | None = None
     rival: str = ""
+    key_in_use: bytes = b""
 
     @property
     def where(self) -> tuple[str, str]:
@@ -50,9 +53,19 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def signing_key(self) -> bytes:
-        """The bytes that sign the token; empty while they are missing."""
+        """The bytes that sign the token; empty while they are missing.
+
+        slurmctld takes one key at a time: until it has the Secret's, only tokens of the former are good.
+        """
+        if self.key_in_use:
+            return self.key_in_use
         ref = self.token.jwt_ref
         return self.key_secret.data.get(ref.key, b"") if ref is not None and self.key_secret else b""
+
+    @property
+    def algorithm(self) -> str:
+        """How the token is signed."""
+        return self.token.metadata.annotations.get(keys.ANNOTATION_JWT_ALGORITHM, HS256)
 
     @property
     def text(self) -> str:
@@ -64,8 +77,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     def claims(self) -> Claims | None:
         """What the stored token says; None when there is none, or the key did not sign it."""
         try:
-            return verify(self.signing_key, self.text) if self.signing_key else None
-        except TokenError:
+            return verify(self.signing_key, self.text, self.algorithm) if self.signing_key else None
+        except (TokenError, KeyFormatError):
             return None
 
 
@@ -160,7 +173,24 @@ def _problem(snapshot: Snapshot, step: str) -> Failed | None:
     data = snapshot.key_secret and snapshot.key_secret.data
     if (missing := missing_key(ref, data, "spec.jwtKeyRef", needs_text=True)) is not None:
         return Failed(name=step, reason=missing.reason, message=missing.message)
-    return _misplaced(snapshot, step)
+    return _unfit_key(snapshot, step) or _misplaced(snapshot, step)
+
+
+def _unfit_key(snapshot: Snapshot, step: str) -> Failed | None:
+    """Why the key cannot sign as the Token asks for; any bytes can sign with HS256."""
+    algorithm, ref = snapshot.algorithm, snapshot.token.jwt_ref
+    if algorithm not in {HS256, RS256}:
+        message = (
+            f"annotation {keys.ANNOTATION_JWT_ALGORITHM}: {algorithm[:80]!r} is neither {HS256} nor {RS256}"
+        )
+        return Failed(name=step, reason="Invalid", message=message)
+    if algorithm == RS256 and ref is not None:
+        try:
+            private_key(snapshot.signing_key)
+        except KeyFormatError as error:
+            message = f'key "{ref.key}" of Secret "{ref.name}": {error}'
+            return Failed(name=step, reason="Invalid", message=message)
+    return None
 
 
 def _misplaced(snapshot: Snapshot, step: str) -> Failed | None:

@@ -90,13 +90,13 @@ class Reconciler:
             return await steps.run(self._children, token, [plan.problem]), snapshot.claims
         if not plan.mint:
             return [], snapshot.claims
-        text = mint(snapshot.signing_key, token.spec.username, token.lifetime_s, now)
+        text = mint(snapshot.signing_key, token.spec.username, token.lifetime_s, now, snapshot.algorithm)
         step = Apply(name=plan.step, wanted=wanted(snapshot, text), live=live)
         problems = await steps.run(self._children, token, [step])
         if problems:
             return problems, snapshot.claims
         log.info("token minted", secret=snapshot.where[0], why=plan.mint)
-        return [], verify(snapshot.signing_key, text)
+        return [], verify(snapshot.signing_key, text, snapshot.algorithm)
 
     async def _report(
         self, snapshot: Snapshot, claims: Claims | None, problems: Sequence[Problem], now: float

@@ -1,7 +1,8 @@
 """Which Tokens a change concerns.
 
-Beyond the reference, which watches nothing but Tokens: the Secret with the signing key, so that a rotated
-key makes new tokens at once, and the Secret with the token, so that a deleted one comes back.
+Beyond the reference, which watches nothing but Tokens: the Secret with the signing key, and the slurmctld
+that takes it over, so that a rotated key makes new tokens at once; and the Secret with the token, so that a
+deleted one comes back.
 """
 
 from collections.abc import Iterable
@@ -9,10 +10,11 @@ from collections.abc import Iterable
 from coil.api import names
 from coil.api.token import Token
 from coil.kinds.secrets import data_changed
-from coil.kinds.token.observe import Observer
+from coil.kinds.token.observe import SIGNED_WITH, Observer, signed_with
 from coil.kube.queue import Queue
 from coil.kube.store import Change
 from coil.kube.views import SecretView
+from coil.support.objects import ObjectKey
 
 USES = "token/uses"
 """Index of Tokens by the Secrets they read or write: `<namespace>/<name>`."""
@@ -40,5 +42,12 @@ def watch(observer: Observer, queue: Queue) -> None:
         if data_changed(change):
             queue.add_all(token.metadata.key for token in observer.tokens.by_index(USES, str(change.key)))
 
+    def key_taken(cluster: ObjectKey) -> None:
+        controller = observer.controllers.get(*cluster)
+        for key in signed_with(controller) if controller is not None else ():
+            queue.add_all(token.metadata.key for token in observer.tokens.by_index(SIGNED_WITH, key))
+
+    observer.clusters.on_key(key_taken)
+    observer.clusters.on_health(lambda cluster, _health: key_taken(cluster))
     observer.tokens.on_event(token_changed)
     observer.secrets.on_event(secret_changed)

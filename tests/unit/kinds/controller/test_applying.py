@@ -32,6 +32,7 @@ class World:
         self.asked = self.told = 0
         self.values: list[str] = []
         self.gone = False
+        self.key, self.wanted_key = b"old", b"old"
         self._files_after = files_after
         self._files_at = float("inf")
 
@@ -44,7 +45,7 @@ class World:
     async def reconfigure(self) -> None:
         self.told += 1
         if asyncio.get_running_loop().time() >= self._files_at:
-            self.running = self.wanted
+            self.running, self.key = self.wanted, self.wanted_key
 
     async def patch(self, _resource: object, _name: str, body: JsonObject, _namespace: str) -> None:
         if self.gone:
@@ -56,7 +57,7 @@ class World:
         if not self.known:
             return None
         poller = SimpleNamespace(view=None, health=SimpleNamespace(ok=self.healthy))
-        return SimpleNamespace(client=self, poller=poller)
+        return SimpleNamespace(client=self, poller=poller, tokens=SimpleNamespace(key=self.key))
 
     def applying(self) -> Applying:
         return Applying(cast("Client", self), cast("Clusters", self))
@@ -149,3 +150,17 @@ async def test_another_run_of_slurmctld_is_asked_again() -> None:
     applying.forget(ALBA)
     await until_live(applying, Target("one", 1), other)
     assert world.asked == asked + 2
+
+
+@pytest.mark.parametrize("files_after", [0.5, 3.0])
+async def test_a_key_alone_is_brought_by_a_reconfigure_and_seen_by_the_tokens_that_are_taken(
+    files_after: float,
+) -> None:
+    world = World(files_after)
+    applying, world.wanted_key = world.applying(), b"new"
+    await until_live(applying, Target("one", 1, b"old"))
+    assert world.told == 0
+    await until_live(applying, Target("two", 1, b"new"))
+    assert world.key == b"new"
+    assert world.values[0] == "two"
+    assert (world.told == 1) == (files_after < 1)

@@ -77,6 +77,24 @@ def test_where_slurmctld_does_not_tell_there_is_one_careful_try(
     assert steps == [Refresh("abc", 1), Wait(UNTOLD_S), Reconfigure(), Live(told=False), Live(told=False)]
 
 
+@pytest.mark.parametrize("running", [NEW, None])
+def test_a_configuration_is_not_live_before_the_key_is(running: RunningConfiguration | None) -> None:
+    """Whether slurmctld has the key is seen by the tokens that it takes, whatever else it tells."""
+    given = progress(refreshed_at=-1.0, reconfigured_at=0.0)
+    found = [
+        next_step(TARGET, running, each, [pod("abc")], now, keyed=False)
+        for each, now in (
+            (None, 0.0),
+            (progress(refreshed_at=0.0), 0.0),
+            (progress(refreshed_at=0.0), FILES_S),
+            (given, 0.0),
+            (given, 9.0),
+        )
+    ]
+    assert found == [Refresh("abc", 1), Wait(FILES_S), Reconfigure(), Wait(READ_S), Refresh("abc.1", 2)]
+    assert next_step(TARGET, running, given, [pod("abc")], 9.0) == Live(told=running is not None)
+
+
 def node(started: int, *state: str) -> SlurmNode:
     return SlurmNode(name="n", state=frozenset(state), started_at=Number(set=True, number=started))
 

@@ -63,7 +63,9 @@ async def test_a_client_exists_once_controller_restapi_and_key_do(world: World) 
     assert verify(b"first", cluster.tokens()).username == "slurm"
 
 
-async def test_a_rotated_key_signs_at_once_and_keeps_the_client(world: World) -> None:
+async def test_a_rotated_key_is_tried_once_the_former_is_refused_and_keeps_the_client(
+    world: World,
+) -> None:
     world.put(RESTAPIS, "api", spec=SERVES)
     world.put_key("first")
     before = await world.cluster()
@@ -71,7 +73,9 @@ async def test_a_rotated_key_signs_at_once_and_keeps_the_client(world: World) ->
     after = await world.cluster()
     assert after is not None
     assert after is before
-    assert verify(b"second", after.tokens())
+    first = after.tokens()
+    assert verify(b"first", first)
+    assert verify(b"second", after.tokens.refused(first))
 
 
 async def test_only_the_cluster_of_the_controller_is_believed(world: World) -> None:

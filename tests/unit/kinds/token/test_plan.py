@@ -5,7 +5,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from coil.api import keys
 from coil.api.defaults import with_defaults
 from coil.api.meta import Condition, OwnerReference
 from coil.api.token import Token
@@ -51,6 +54,25 @@ def aged(seconds: float, *, key: bytes = KEY, username: str = "ada", lifetime_s:
 
 def world(secret: SecretView | None = None, **spec: Any) -> Snapshot:
     return Snapshot(token=token(**spec), key_secret=key_secret(), secret=secret)
+
+
+def signed_by(algorithm: str, key: bytes, secret: SecretView | None = None) -> Snapshot:
+    """A Token that asks for an algorithm."""
+    asking = token()
+    annotations = {keys.ANNOTATION_JWT_ALGORITHM: algorithm}
+    asking = msgspec.structs.replace(
+        asking, metadata=msgspec.structs.replace(asking.metadata, annotations=annotations)
+    )
+    return Snapshot(token=asking, key_secret=key_secret(**{"jwt.key": key}), secret=secret)
+
+
+def test_a_token_of_the_wanted_algorithm_stays_and_one_of_another_is_replaced() -> None:
+    private = rsa.generate_private_key(65537, 2048)
+    pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    held = mint(pem, "ada", LIFE_S, NOW, "RS256")
+    assert not decide(signed_by("RS256", pem, holding(held)), NOW).mint
+    for other in (signed_by("HS256", pem, holding(held)), signed_by("RS256", pem, holding(aged(0, key=pem)))):
+        assert decide(other, NOW).mint == "the token is not signed with the key"
 
 
 def test_a_missing_token_is_made_and_looked_at_when_four_fifths_of_its_life_are_over() -> None:
@@ -114,6 +136,8 @@ def test_without_refresh_a_token_is_made_once(age: float) -> None:
         (Snapshot(token=token(), key_secret=key_secret(x=b"y")), "SecretKeyMissing", 'no key "jwt.key"'),
         (Snapshot(token=token(), key_secret=key_secret(**{"jwt.key": b""})), "SecretKeyMissing", "no key"),
         (world(jwtKeyRef=None), "Invalid", "jwtKeyRef is not set"),
+        (signed_by("RS256", KEY), "Invalid", 'key "jwt.key" of Secret "jwt": no unencrypted private key'),
+        (signed_by("ES256", KEY), "Invalid", "'ES256' is neither HS256 nor RS256"),
         (world(lifetime="soon"), "Invalid", "'soon' is no duration"),
         (world(lifetime="-1h"), "Invalid", "over at once"),
         (world(secretRef={"name": "jwt", "key": "SLURM_JWT"}), "Invalid", "holds the signing key"),

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from coil.kinds.resources import TOKENS
+from coil.kinds.resources import CONTROLLERS, TOKENS
 from coil.kinds.runtime import Runtime
 from coil.kinds.token.observe import Observer
 from coil.kinds.token.reconcile import Reconciler
@@ -24,6 +24,7 @@ from coil.kube.errors import AlreadyExists, NotFound, Unavailable
 from coil.kube.queue import Queue
 from coil.kube.views import SecretView
 from coil.kube.workset import Spacing
+from coil.slurm.poller import Health
 from coil.slurm.tokens import Claims, verify
 from coil.support.backoff import Backoff
 from coil.support.objects import ObjectKey
@@ -147,6 +148,31 @@ async def test_every_token_is_renewed_when_a_fifth_of_its_life_is_left(world: Wo
 
 
 async def test_a_rotated_key_makes_a_new_token_at_once(world: World) -> None:
+    await asyncio.sleep(100)
+    world.put_key(NEW_KEY)
+    await asyncio.sleep(1)
+    assert world.claims(NEW_KEY).issued_at == int(START + 100)
+
+
+async def test_holders_get_the_new_token_when_slurmctld_takes_it_and_not_before(world: World) -> None:
+    """Until then only a token of the former key is good for anything; it is renewed if need be."""
+    put(world.runtime, CONTROLLERS, "c", spec={"jwtKeyRef": {"name": "jwt", "key": "jwt.key"}})
+    cluster = world.runtime.clusters.put(ObjectKey("ns", "c"), "http://rest", KEY)
+    cluster.poller.health = Health(None, 0.0)
+    await asyncio.sleep(100)
+    cluster.tokens.rotate(NEW_KEY)
+    world.put_key(NEW_KEY)
+    await asyncio.sleep(1000)
+    assert [verb for _, verb in world.server.writes] == ["create", "patch"]
+    assert clock() - world.claims(KEY).issued_at < LIFE_S * 0.8
+    cluster.tokens.taken(cluster.tokens.refused(cluster.tokens()))
+    await asyncio.sleep(1)
+    assert world.claims(NEW_KEY).issued_at == int(START + 1100)
+
+
+async def test_while_no_slurmctld_answers_the_key_of_the_secret_counts(world: World) -> None:
+    put(world.runtime, CONTROLLERS, "c", spec={"jwtKeyRef": {"name": "jwt", "key": "jwt.key"}})
+    world.runtime.clusters.put(ObjectKey("ns", "c"), "http://rest", KEY)
     await asyncio.sleep(100)
     world.put_key(NEW_KEY)
     await asyncio.sleep(1)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from coil.kinds.resources import TOKENS
+from coil.kinds.resources import CONTROLLERS, TOKENS
 from coil.kinds.runtime import Runtime
 from coil.kinds.token.observe import Observer
 from coil.kinds.token.reconcile import register
@@ -46,6 +46,15 @@ async def test_a_token_and_both_its_secrets_bring_it_back(
     world: World, resource: Any, name: str, members: Any
 ) -> None:
     world.put(resource, name, **members)
+    assert world.due() == {ADA}
+
+
+async def test_a_slurmctld_with_another_key_brings_back_the_tokens_signed_with_it(world: World) -> None:
+    world.put(CONTROLLERS, "c", spec={"jwtKeyRef": {"name": "ada-key", "key": "jwt.key"}})
+    tokens = world.runtime.clusters.put(ObjectKey("ns", "c"), "http://rest", b"old").tokens
+    tokens.rotate(b"new")
+    assert world.due() == set()
+    tokens.taken(tokens.refused(tokens()))
     assert world.due() == {ADA}
 
 
