@@ -30,6 +30,9 @@ from coil.support.objects import JsonObject, ObjectKey
 
 ASK_S = 2.0
 """Longest wait for Slurm within one pass."""
+KEY_TRIES = 5
+"""After so many, some 10 s, the kubelet does not bring the key: it keeps an immutable Secret that was made
+anew as long as a pod of its node uses it (measured)."""
 RETRY_S = 2.0
 """Next try after Slurm did not answer."""
 
@@ -56,12 +59,18 @@ class Applying:
         self._settling = Settling()
         self._progress: dict[ObjectKey, Progress] = {}
         self._known: dict[ObjectKey, _Known] = {}
+        self._unbrought: dict[ObjectKey, bytes] = {}
 
     def forget(self, key: ObjectKey) -> None:
         """The Controller is gone."""
         self._settling.done(key)
         self._progress.pop(key, None)
         self._known.pop(key, None)
+        self._unbrought.pop(key, None)
+
+    def unbrought(self, key: ObjectKey) -> bytes:
+        """The JWT key that does not reach the running pods; empty when there is none."""
+        return self._unbrought.get(key, b"")
 
     async def step(
         self, key: ObjectKey, target: Target, pods: tuple[PodView, ...], active: PodView | None
@@ -114,6 +123,8 @@ class Applying:
                 if hold:
                     return Outcome(target.generation, live=False, message=UNDER_WAY, again_s=hold)
                 await self._refresh(key, target, refresh, pods)
+                if tries > KEY_TRIES and not keyed:
+                    self._unbrought[key] = target.key
                 return Outcome(target.generation, live=False, message=UNDER_WAY, again_s=FILES_S)
             case Reconfigure():
                 await cluster.client.reconfigure()

@@ -10,6 +10,8 @@ running one stays as it is. The missing object is watched, so the pass comes bac
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from coil.api import keys
 from coil.api.conditions import find
 from coil.api.controller import Controller
@@ -115,6 +117,14 @@ def target(snapshot: Snapshot, config: Apply | Failed) -> Target | None:
     if key:
         named[keys.FILE_JWT_KEY] = byte_hash(key)
     return Target(map_hash(named)[:_GENERATION_LENGTH], conf_hash(data[keys.FILE_SLURM_CONF], files), key)
+
+
+def with_unbrought(snapshot: Snapshot, key: bytes) -> Snapshot:
+    """With the knowledge that the wanted key does not reach the running pods: new ones have to bring it."""
+    if not key or key != _jwt_key(snapshot) or snapshot.jwt_key.has is not Has.WAITED:
+        return snapshot
+    refused = msgspec.structs.replace(snapshot.jwt_key, has=Has.REFUSED)
+    return msgspec.structs.replace(snapshot, jwt_key=refused)
 
 
 def _jwt_key(snapshot: Snapshot) -> bytes:

@@ -78,6 +78,7 @@ class Reconciler:
             self._applying.forget(key)
             self._patience.forget(key)
             return DONE
+        snapshot = plan.with_unbrought(snapshot, self._applying.unbrought(key))
         config = plan.config_step(snapshot)
         hold = self._hold(snapshot, plan.rollout(snapshot, config))
         planned = plan.steps(snapshot, config, hold)

@@ -2,7 +2,7 @@
 
 slurmctld reads the key at a reconfigure, and tells by refusing or taking a token which one it has. New pods
 are made when nobody can tell it to reconfigure, or when it refuses every key that we know: the operator was
-started after the change and has not the old one.
+started after the change and has not the old one; or when the key does not reach the running pods.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class Has(Enum):
     UNTOLD = "nobody can tell it to read another key"
     WAITED = "not known, or a former key that we have too"
     WANTED = "the wanted key"
-    REFUSED = "none of the keys that we have, the wanted one included"
+    REFUSED = "none of the keys that we have, or the wanted one does not reach it"
 
 
 class JwtKey(msgspec.Struct, frozen=True, kw_only=True):

@@ -164,3 +164,17 @@ async def test_a_key_alone_is_brought_by_a_reconfigure_and_seen_by_the_tokens_th
     assert world.key == b"new"
     assert world.values[0] == "two"
     assert (world.told == 1) == (files_after < 1)
+
+
+async def test_a_key_that_the_kubelet_does_not_bring_is_told() -> None:
+    """It keeps an immutable Secret that was made anew: new pods have to bring the key."""
+    world = World(files_after=1000)
+    applying, world.wanted_key = world.applying(), b"new"
+    while not applying.unbrought(ALBA):
+        outcome = await applying.step(ALBA, Target("two", 1, b"new"), (POD,), POD)
+        assert outcome.again_s is not None
+        await asyncio.sleep(max(0.01, outcome.again_s))
+    assert applying.unbrought(ALBA) == b"new"
+    assert 5 < asyncio.get_running_loop().time() < 20
+    applying.forget(ALBA)
+    assert applying.unbrought(ALBA) == b""

@@ -13,7 +13,8 @@ from coil.api.controller import Controller
 from coil.api.defaults import with_defaults
 from coil.api.nodeset import NodeSet
 from coil.kinds.controller.monitors import Monitor
-from coil.kinds.controller.plan import advice, config_step, rollout, steps, target
+from coil.kinds.controller.plan import advice, config_step, rollout, steps, target, with_unbrought
+from coil.kinds.controller.rekeying import Has, JwtKey
 from coil.kinds.controller.report import Slurm
 from coil.kinds.controller.snapshot import NO_RESTAPI, Children, Snapshot
 from coil.kinds.steps import Apply, Failed, Remove, Step
@@ -363,3 +364,18 @@ def test_ten_passes_over_shuffled_inputs_build_one_template() -> None:
             seen.append(found["StatefulSet"])
     assert len(seen) == 1
     assert isinstance(seen[0], Apply)
+
+
+def test_a_key_that_does_not_reach_the_running_pods_comes_with_new_ones() -> None:
+    before = planned(snapshot())["StatefulSet"]
+    given = snapshot(
+        secrets={"keys": {"slurm.key": b"abc", "jwt.key": b"new"}},
+        live=Children(stateful_set=live(before)),
+        jwt_key=JwtKey(has=Has.WAITED, known=(b"def", b"new")),
+        slurm=None,
+    )
+    assert target(given, config_step(given)) != target(snapshot(), config_step(snapshot()))
+    kept, other, new = (planned(with_unbrought(given, key))["StatefulSet"] for key in (b"", b"def", b"new"))
+    assert live(kept).spec == live(other).spec == live(before).spec
+    assert live(kept).metadata.annotations[keys.ANNOTATION_LIVE_KEY]
+    assert live(new).spec != live(before).spec
