@@ -26,6 +26,7 @@ _HASH = ".spec.template.metadata.annotations.slinky.slurm.net/slurm-config-hash"
 Q2 = "Q2: an external Accounting's own address is used, not a Service that does not exist"
 Q8B = "Q8b: a user's option keeps its letter case, since paths are case-sensitive"
 Q9 = "Q9: the password is written so that Slurm reads all of it"
+NO_VALUE = "slurmdbd does not start with a parameter that has no value"
 Q10 = "Q10: each slurmctld is scraped once, through the internal Service"
 REFUSED = "the API server refused it (no image, no size of the claim): nothing wrong with what was sent"
 EARLY = "clients reach slurmctld and slurmdbd when they answer, not a probe period later"
@@ -36,6 +37,8 @@ GOODBYE = "I3: a stopping worker leaves the reason of a node that somebody else 
 DEVIATIONS = {
     ("accounting-external", "ConfigMap/larch-config.data.slurm.conf"): Q2,
     ("accounting-external", f"StatefulSet/larch-controller{_HASH}"): CONSEQUENCE,
+    ("accounting-minimal", "Secret/juniper-accounting.data.slurmdbd.conf"): NO_VALUE,
+    ("accounting-minimal", f"StatefulSet/juniper-accounting{_DBD_HASH}"): CONSEQUENCE,
     ("accounting-options", "Secret/books-accounting.data.slurmdbd.conf"): Q9,
     ("accounting-options", f"StatefulSet/books-accounting{_DBD_HASH}"): CONSEQUENCE,
     ("controller-inplace", "ConfigMap/elm-config.data.slurm.conf"): LIVE,
@@ -81,6 +84,7 @@ CHANGED_LINES = {
             "# Files beside this one: f4e62276be3ea3ee",
         ],
     ),
+    "Secret/juniper-accounting.data.slurmdbd.conf": (["StorageUser="], []),
     "Secret/books-accounting.data.slurmdbd.conf": (
         ["StoragePass=p#ss word=1"],
         ['StoragePass="p\\#ss word=1"'],

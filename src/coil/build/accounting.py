@@ -104,19 +104,24 @@ def _storage(config: StorageConfig, password: bytes | None) -> list[str]:
     bare = text.rstrip("\n")
     return [
         property_line("StorageType", "accounting_storage/mysql"),
-        property_line("StorageHost", _value(config.host, "StorageHost")),
+        *_given("StorageHost", config.host),
         property_line("StoragePort", config.port),
-        property_line("StorageUser", _value(config.username, "StorageUser")),
-        property_line("StorageLoc", _value(config.database, "StorageLoc")),
-        _password_line(bare),
+        *_given("StorageUser", config.username),
+        *_given("StorageLoc", config.database),
+        *_password_line(bare),
         # A line break at the end of the Secret's value is no part of the password.
         *[""] * (len(text) - len(bare)),
     ]
 
 
-def _password_line(password: str) -> str:
+def _given(key: str, text: str) -> list[str]:
+    """The line of a member that says something: slurmdbd ends at a parameter without a value."""
+    return [property_line(key, _value(text, key))] if text else []
+
+
+def _password_line(password: str) -> list[str]:
     try:
-        return property_line("StoragePass", _value(password, "StoragePass"))
+        return _given("StoragePass", password)
     except ConfTextError:
         # Its text would show the password.
         what = (

@@ -25,6 +25,13 @@ def slurm_reads(line: str) -> str:
     return re.sub(r"\\(.)", r"\1", match[1] if match[1] is not None else match[2])
 
 
+def test_what_is_empty_is_left_to_slurmdbd() -> None:
+    """A user, database or password without a value ends slurmdbd at its start (measured, tests/slurm)."""
+    storage = {"host": "db", "username": "", "database": "", "passwordKeyRef": {"name": "db", "key": "pw"}}
+    lines = [line for line in _conf(b"", storageConfig=storage).splitlines() if line.startswith("Storage")]
+    assert lines == ["StorageType=accounting_storage/mysql", "StorageHost=db", "StoragePort=3306"]
+
+
 @given(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=30))
 def test_every_printable_password_is_read_as_it_is(password: str) -> None:
     """Q9 and its class: `#`, backslashes and blanks mean nothing to the database."""
