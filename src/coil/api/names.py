@@ -25,6 +25,16 @@ def controller_config(name: str) -> str:
     return f"{name}-config"
 
 
+def controller_candidate(name: str) -> str:
+    """ConfigMap with a configuration of a Controller that has not been accepted yet."""
+    return f"{name}-config-candidate"
+
+
+def rehearsal_pod(name: str, generation: str) -> str:
+    """Pod in which one configuration of a Controller is tried."""
+    return f"{name}-rehearsal-{generation}"
+
+
 def controller_pod(name: str, ordinal: int) -> str:
     """Pod of a Controller."""
     return f"{controller(name)}-{ordinal}"

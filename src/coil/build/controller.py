@@ -99,6 +99,11 @@ def config_hash(data: Mapping[str, str]) -> str:
     return map_hash(own)
 
 
+def files_mark(slurm_conf: str) -> str:
+    """What a slurm.conf says about the files of other ConfigMaps; empty when it says nothing."""
+    return next((line.strip() for line in slurm_conf.splitlines() if line.startswith(_FILES_MARK)), "")
+
+
 def _unmarked(text: str) -> list[str]:
     return [line for line in text.splitlines(keepends=True) if not line.startswith(_FILES_MARK)]
 

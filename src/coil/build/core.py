@@ -10,6 +10,7 @@ import msgspec
 from lightkube.models.core_v1 import (
     Capabilities,
     ConfigMapProjection,
+    ConfigMapVolumeSource,
     Container,
     ContainerPort,
     EmptyDirVolumeSource,
@@ -27,6 +28,7 @@ from lightkube.models.core_v1 import (
     PodSpec,
     Probe,
     ProjectedVolumeSource,
+    SeccompProfile,
     SecretProjection,
     SecurityContext,
     ServicePort,
@@ -42,6 +44,7 @@ from coil.support.objects import JsonObject
 __all__ = [
     "Capabilities",
     "ConfigMapProjection",
+    "ConfigMapVolumeSource",
     "Container",
     "ContainerPort",
     "EmptyDirVolumeSource",
@@ -59,6 +62,7 @@ __all__ = [
     "PodSpec",
     "Probe",
     "ProjectedVolumeSource",
+    "SeccompProfile",
     "SecretProjection",
     "SecurityContext",
     "ServicePort",

@@ -13,7 +13,7 @@ from coil.build.errors import BuildError
 from coil.support.objects import JsonObject, ObjectMeta
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_NOT_COPIED = frozenset({LAST_APPLIED, keys.ANNOTATION_HELD})
+_NOT_COPIED = frozenset({LAST_APPLIED, keys.ANNOTATION_HELD, keys.ANNOTATION_REHEARSAL})
 _LABEL_LENGTH = 63
 
 Texts = Mapping[str, str]

@@ -1,9 +1,10 @@
 """Parameters of slurm.conf that a running slurmctld cannot take over: their change makes its pods anew.
 
-Since Slurm 23.11 a reconfigure starts slurmctld's program anew, so nearly everything is taken over.
-scontrol(1) excepts the ports on which the daemons listen and the means of authentication; the others
-here decide which cluster and which state it is. slurmctld registers with slurmdbd at its start only
-(docs: accounting), so beginning or ending to keep accounts is here too; slurmdbd's address is not.
+Since Slurm 23.11 a reconfigure starts slurmctld's program anew, so nearly everything is taken over, the
+hosts of slurmctld included (slurm.conf(5), SlurmctldHost). slurm.conf(5) and scontrol(1) of Slurm 26.05
+except how the daemons listen and authenticate; the others here decide which cluster and which state it is.
+slurmctld registers with slurmdbd at its start only (docs: accounting), so beginning or ending to keep
+accounts is here too; slurmdbd's address is not.
 """
 
 import re
@@ -19,22 +20,26 @@ RESTART_ONLY = {
     "clustername": "identity of the cluster",
     "slurmuser": "user of the daemons",
     "statesavelocation": "place of the state",
-    "slurmctldhost": "roles of primary and backups",
+    "communicationparameters": "addresses on which the daemons listen",
 }
 """Parameter in lower case to what it decides."""
 
 _SETTING = re.compile(r"^[ \t]*([A-Za-z]+)[ \t]*=[ \t]*([^\s#]*)", re.MULTILINE)
-_REPEATED = {"slurmctldhost"}
-"""Each line counts; of all others the last one does."""
+_LISTENING = {"disableipv4", "enableipv6", "noctldinaddrany", "noinaddrany"}
+"""Of CommunicationParameters these."""
 
 
 def restart_values(slurm_conf: str) -> dict[str, tuple[str, ...]]:
-    """The restart-only parameters that a slurm.conf sets, and to what."""
+    """The restart-only parameters that a slurm.conf sets, and to what; the last line of each counts."""
     found: dict[str, tuple[str, ...]] = {}
     for name, value in _SETTING.findall(slurm_conf):
         key = name.lower()
         if key in RESTART_ONLY:
-            found[key] = (*found.get(key, ()), value) if key in _REPEATED else (value,)
+            found[key] = (value,)
+    if "communicationparameters" in found:
+        (given,) = found.pop("communicationparameters")
+        if listening := tuple(sorted(_LISTENING.intersection(given.lower().split(",")))):
+            found["communicationparameters"] = listening
     return found
 
 

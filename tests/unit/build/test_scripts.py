@@ -123,7 +123,10 @@ def slurm(tmp_path: Path) -> Path:
     folder = tmp_path / "bin"
     folder.mkdir()
     scontrol = folder / "scontrol"
-    scontrol.write_text('#!/bin/sh\necho "scontrol $*"\n[ -e "$0.asked" ] || { touch "$0.asked"; exit 1; }\n')
+    scontrol.write_text(
+        '#!/bin/sh\n[ "$1" != show ] || { cat "$0.hash" 2>/dev/null; exit; }\n'
+        'echo "scontrol $*"\n[ -e "$0.asked" ] || { touch "$0.asked"; exit 1; }\n'
+    )
     scontrol.chmod(0o755)
     return folder
 
@@ -144,6 +147,7 @@ def _sidecar(started: list[Script], config: Path, slurm: Path) -> Script:
         CONFIG_DIR=str(config),
         CHECK_PERIOD="0.1",
         RETRY_PERIOD="0.1",
+        YIELD_PERIOD="0.1",
         PATH=f"{slurm}:{os.environ['PATH']}",
     )
     assert _line(process).endswith(f"watching {config}")
@@ -166,20 +170,35 @@ def test_a_change_reaches_slurmctld_once(config: Path, slurm: Path, started: lis
     _publish(config, "3", "ClusterName=a\nMaxJobCount=7\n")
     lines = [_line(process) for _ in range(5)]
     assert [line.partition("Z ")[2] or line for line in lines] == [
-        "configuration changed, telling slurmctld",
+        "configuration changed",
         "scontrol reconfigure",
         "slurmctld did not take it, trying again",
         "scontrol reconfigure",
         "slurmctld runs with the new configuration",
     ]
     _publish(config, "4", "ClusterName=a\nMaxJobCount=8\n")
-    assert _line(process).endswith("configuration changed, telling slurmctld")
+    assert _line(process).endswith("configuration changed")
 
 
-def test_a_new_file_counts_as_a_change(config: Path, slurm: Path, started: list[Script]) -> None:
+def test_what_slurmctld_has_from_the_operator_is_not_told_again(
+    config: Path, slurm: Path, started: list[Script]
+) -> None:
     process = _sidecar(started, config, slurm)
-    (config / "gres.conf").write_text("AutoDetect=off\n")
-    assert _line(process).endswith("configuration changed, telling slurmctld")
+    (slurm / "scontrol.hash").write_text("HASH_VAL                = Match\n")
+    _publish(config, "2", "ClusterName=a\nMaxJobCount=7\n")
+    assert _line(process).endswith("configuration changed")
+    assert _line(process).endswith("slurmctld runs with the new configuration")
+
+
+def test_files_that_are_not_accepted_yet_are_no_change(
+    config: Path, slurm: Path, started: list[Script]
+) -> None:
+    """The kubelet brings files of other ConfigMaps by itself; slurm.conf speaks of them once they are."""
+    process = _sidecar(started, config, slurm)
+    (config / "gres.conf").write_text("Nmae=gpu\n")
+    _publish(config, "2", "ClusterName=a\n# Files beside this one: 1\n")
+    assert _line(process).endswith("configuration changed")
+    assert not [line for line in (_line(process),) if "changed" in line]
 
 
 def test_the_reconfigure_sidecar_ends_on_term(config: Path, slurm: Path, started: list[Script]) -> None:
@@ -218,7 +237,54 @@ def test_configuration_is_copied_with_the_modes_slurm_wants(shell: str, tmp_path
 
 def test_scripts_are_safe_to_put_into_a_pod() -> None:
     """`$(NAME)` in a command is expanded by the kubelet when NAME is a variable of the container."""
-    for text in (scripts.LOGFILE, scripts.RECONFIGURE, scripts.INITCONF, scripts.GOODBYE):
+    for text in (scripts.LOGFILE, scripts.RECONFIGURE, scripts.INITCONF, scripts.GOODBYE, scripts.REHEARSE):
         assert "$(SOCKET)" not in text
         assert "$$" not in text
         assert "\t" not in text
+
+
+def _rehearse(shell: str, folder: Path, daemon: str) -> tuple[int, str]:
+    """Exit code and termination message of a rehearsal with this text as slurmctld."""
+    for name in ("bin", "candidate", "etc"):
+        (folder / name).mkdir()
+    (folder / "candidate" / "slurm.conf").write_text("ClusterName=a\n")
+    if daemon:
+        (folder / "bin" / "slurmctld").write_text(f"#!/bin/sh\n{daemon}\n")
+        (folder / "bin" / "slurmctld").chmod(0o755)
+    ended = subprocess.run(
+        _command(shell, scripts.REHEARSE),
+        env={
+            "PATH": f"{folder}/bin:{os.environ['PATH']}",
+            "CANDIDATE_DIR": str(folder / "candidate"),
+            "CONFIG_DIR": str(folder / "etc"),
+            "WORK_DIR": str(folder / "work"),
+            "MESSAGE_FILE": str(folder / "said"),
+            "LIMIT_S": "1",
+        },
+        capture_output=True,
+        check=False,
+        timeout=20,
+    )
+    return ended.returncode, (folder / "said").read_text()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("daemon", "code", "said"),
+    [
+        ("echo 'Running as primary controller'; exec sleep 5 2>/dev/null >/dev/null", 0, ""),
+        ("echo 'x error: no'; echo talk; echo 'y fatal: end' >&2; exit 1", 1, "x error: no\ny fatal: end\n"),
+        ("kill -SEGV $$", 1, ""),
+        ("echo 'x error: waiting'; exec sleep 5 >/dev/null", 4, "x error: waiting\n"),
+        ("exit 127", 3, ""),
+        (
+            "test -s $CONFIG_DIR/slurm.conf && test -s $CONFIG_DIR/slurm.key || exit 9; echo 'fatal: ok'",
+            1,
+            "fatal: ok\n",
+        ),
+    ],
+)
+def test_a_rehearsal_tells_how_it_ended(
+    shell: str, tmp_path: Path, daemon: str, code: int, said: str
+) -> None:
+    assert _rehearse(shell, tmp_path, daemon) == (code, said)

@@ -1,7 +1,7 @@
 """Shell scripts that run inside the pods coil makes, inline in their containers' commands.
 
-`logfile`, `initconf` and `goodbye` run with a plain POSIX sh, `reconfigure` with bash: nothing is assumed of
-the user's image beyond that.
+`reconfigure` runs with bash, the others with a plain POSIX sh: nothing is assumed of the user's image beyond
+that.
 """
 
 from importlib.resources import files
@@ -16,6 +16,12 @@ LOGFILE = _text("logfile.sh")
 
 RECONFIGURE = _text("reconfigure.sh")
 """Tell slurmctld when a configuration file has changed."""
+
+REHEARSE = _text("rehearse.sh")
+"""Try a configuration with a slurmctld of its own, in slurmctld's image: `cp`, `dd`, `grep`, `tail`.
+
+Exits with 0 when slurmctld came up, 1 when it refused, 3 when it could not be tried, 4 when neither happened.
+"""
 
 INITCONF = _text("initconf.sh")
 """Give daemons that run as root a configuration folder of their own."""

@@ -1,4 +1,4 @@
-# Tell slurmctld when a file below its configuration folder has changed.
+# Tell slurmctld when its slurm.conf has changed, unless somebody else has told it.
 set -eu -o pipefail
 
 config=${CONFIG_DIR:-/etc/slurm}
@@ -7,13 +7,15 @@ say() {
     echo "$(date -u +%Y-%m-%dT%H:%M:%SZ) $*"
 }
 
-# Names that begin with two dots are the kubelet's: versions of the folder, reached through the links.
-# A file may vanish while it is read; the next round sees the new one.
+# Only slurm.conf: the operator writes it once a configuration is accepted, and its last line names the
+# content of the files beside it. Those come with it, but the kubelet may bring them before they are accepted.
 digest() {
-    find "$config" -mindepth 1 -name '..*' -prune -o \( -type f -o -type l \) -print0 |
-        sort -z |
-        { xargs -0 -r sha256sum 2>/dev/null || true; } |
-        sha256sum
+    sha256sum 2>/dev/null <"$config/slurm.conf" || true
+}
+
+# The hash that slurmctld runs with is that of the file here.
+live() {
+    scontrol show config 2>/dev/null | grep -q '^HASH_VAL *= Match'
 }
 
 # In the background and waited for: a shell handles signals at once only while it waits.
@@ -29,8 +31,11 @@ while :; do
     pause "${CHECK_PERIOD:-5}"
     current=$(digest)
     [ "$current" != "$known" ] || continue
-    say "configuration changed, telling slurmctld"
-    until scontrol reconfigure; do
+    say "configuration changed"
+    # The operator tells slurmctld too when a RestApi leads there, and is sooner: once is enough.
+    pause "${YIELD_PERIOD:-2}"
+    current=$(digest)
+    until live || scontrol reconfigure; do
         say "slurmctld did not take it, trying again"
         pause "${RETRY_PERIOD:-2}"
         current=$(digest)

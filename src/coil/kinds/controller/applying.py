@@ -60,6 +60,7 @@ class Applying:
         self._progress: dict[ObjectKey, Progress] = {}
         self._known: dict[ObjectKey, _Known] = {}
         self._unbrought: dict[ObjectKey, bytes] = {}
+        self._settled: dict[ObjectKey, str] = {}
 
     def forget(self, key: ObjectKey) -> None:
         """The Controller is gone."""
@@ -67,20 +68,29 @@ class Applying:
         self._progress.pop(key, None)
         self._known.pop(key, None)
         self._unbrought.pop(key, None)
+        self._settled.pop(key, None)
 
     def unbrought(self, key: ObjectKey) -> bytes:
         """The JWT key that does not reach the running pods; empty when there is none."""
         return self._unbrought.get(key, b"")
 
     async def step(
-        self, key: ObjectKey, target: Target, pods: tuple[PodView, ...], active: PodView | None
+        self,
+        key: ObjectKey,
+        target: Target,
+        pods: tuple[PodView, ...],
+        active: PodView | None,
+        *,
+        settled: bool = False,
     ) -> Outcome:
-        """Bring the target one step further.
+        """Bring the target one step further; one that has `settled` is not waited for again.
 
         Raises:
             ApiError: a pod could not be patched.
         """
         cluster, known = self._clusters.get(key), self._known.get(key)
+        if settled:
+            self._settled[key] = target.generation
         run = _run(active)
         if known is not None and (known.target, known.run) == (target, run):
             return self._live(target, known.since, cluster)
@@ -119,7 +129,8 @@ class Applying:
             case Wait(seconds=seconds):
                 return Outcome(target.generation, live=False, message=UNDER_WAY, again_s=seconds)
             case Refresh(tries=tries) as refresh:
-                hold = self._settling.remaining(key, target.generation, now, QUIET_S) if tries == 1 else 0.0
+                fresh = tries == 1 and self._settled.get(key) != target.generation
+                hold = self._settling.remaining(key, target.generation, now, QUIET_S) if fresh else 0.0
                 if hold:
                     return Outcome(target.generation, live=False, message=UNDER_WAY, again_s=hold)
                 await self._refresh(key, target, refresh, pods)

@@ -29,6 +29,7 @@ LOGFILE = "logfile"
 """The container that prints slurmctld's log."""
 
 PODS_OF = "controller/pods"
+REHEARSALS_OF = "controller/rehearsals"
 NODESETS_OF = "controller/nodesets"
 
 
@@ -62,6 +63,7 @@ class Observer:
             self.pods,
         )
         self.pods.add_index(PODS_OF, lambda pod: [str(key) for key in controller_of(pod)])
+        self.pods.add_index(REHEARSALS_OF, lambda pod: [str(key) for key in rehearsed_for(pod)])
         self.nodesets.add_index(NODESETS_OF, lambda nodeset: [str(nodeset.controller_key)])
 
     async def snapshot(self, key: ObjectKey) -> Snapshot | None:
@@ -87,6 +89,8 @@ class Observer:
             pods=pods,
             responding=await self._responding(controller),
             complaint=await self._complaint(pods),
+            candidate=self.config_maps.get(namespace, names.controller_candidate(key.name)),
+            rehearsals=tuple(self.pods.by_index(REHEARSALS_OF, str(key))),
             slurm=slurm,
             jwt_key=JwtKey()
             if slurm is NO_RESTAPI
@@ -172,6 +176,15 @@ def jwt_key(
 
 def controller_of(pod: PodView) -> Iterable[ObjectKey]:
     """The Controller whose selector labels a pod has; none for other pods."""
+    return _named(pod, keys.SLURMCTLD)
+
+
+def rehearsed_for(pod: PodView) -> Iterable[ObjectKey]:
+    """The Controller for which a configuration is tried in a pod; none for other pods."""
+    return _named(pod, keys.REHEARSAL)
+
+
+def _named(pod: PodView, application: str) -> Iterable[ObjectKey]:
     labels = pod.metadata.labels
-    if labels.get(keys.LABEL_NAME) == keys.SLURMCTLD and labels.get(keys.LABEL_INSTANCE):
+    if labels.get(keys.LABEL_NAME) == application and labels.get(keys.LABEL_INSTANCE):
         yield ObjectKey(pod.metadata.namespace, labels[keys.LABEL_INSTANCE])

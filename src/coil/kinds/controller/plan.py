@@ -1,14 +1,14 @@
 """What a pass over a Controller does, and why (spec: control-plane 5). Pure.
 
     config = config_step(snapshot)
-    hold = seconds the rollout of that configuration still has to wait
-    steps(snapshot, config, hold)
+    hold = whether the rollout of that configuration still has to wait
+    steps(snapshot, config, hold=hold)
 
 Nothing is made that could not run: while a key or a file is missing there is no new StatefulSet, and a
 running one stays as it is. The missing object is watched, so the pass comes back when it appears.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -35,6 +35,7 @@ INTERNAL_SERVICE = "Internal Service"
 SERVICE = "Service"
 CONFIG = "Config"
 STATEFUL_SET = "StatefulSet"
+REHEARSAL = "Rehearsal"
 SERVICE_MONITOR = "ServiceMonitor"
 
 ACCOUNTING = "Accounting"
@@ -111,12 +112,20 @@ def target(snapshot: Snapshot, config: Apply | Failed) -> Target | None:
     if isinstance(config, Failed) or snapshot.controller.spec.external:
         return None
     data: dict[str, str] = config.wanted["data"]
-    files = {**data, **build.beside_files(snapshot.controller, _inputs(snapshot))}
-    named = {name: f"{name}\0{text}\0" for name, text in data.items()}
     key = b"" if snapshot.jwt_key.has is Has.UNTOLD else _jwt_key(snapshot)
+    files = all_files(snapshot, data)
+    return Target(generation(data, key), conf_hash(data[keys.FILE_SLURM_CONF], files), key)
+
+
+def generation(data: Mapping[str, str], key: bytes = b"") -> str:
+    """Names a configuration by its generated files, of which one names the content of all others.
+
+    With the JWT key, where that is known, it is what `ConfigurationLive` speaks of.
+    """
+    named = {name: f"{name}\0{text}\0" for name, text in data.items()}
     if key:
         named[keys.FILE_JWT_KEY] = byte_hash(key)
-    return Target(map_hash(named)[:_GENERATION_LENGTH], conf_hash(data[keys.FILE_SLURM_CONF], files), key)
+    return map_hash(named)[:_GENERATION_LENGTH]
 
 
 def with_unbrought(snapshot: Snapshot, key: bytes) -> Snapshot:
@@ -130,6 +139,29 @@ def with_unbrought(snapshot: Snapshot, key: bytes) -> Snapshot:
 def _jwt_key(snapshot: Snapshot) -> bytes:
     ref = snapshot.controller.jwt_ref
     return snapshot.secrets.get(ref.name, {}).get(ref.key, b"") if ref is not None else b""
+
+
+def trial(snapshot: Snapshot, data: Mapping[str, str]) -> str:
+    """Names a configuration together with what it is tried with: another image may take it."""
+    spec = snapshot.controller.spec
+    given = msgspec.json.encode([spec.slurmctld, spec.template.spec], order="deterministic")
+    return map_hash({"files": generation(data).encode(), "pod": given})[:_GENERATION_LENGTH]
+
+
+def all_files(snapshot: Snapshot, data: Mapping[str, str]) -> dict[str, str]:
+    """The generated files and those of the user's ConfigMaps, as they lie together in /etc/slurm."""
+    return {**data, **build.beside_files(snapshot.controller, _inputs(snapshot))}
+
+
+def held(config: Apply, live: ManifestView) -> Apply:
+    """Leave the files of the live ConfigMap as they are, and its note for which pods are made."""
+    meta: JsonObject = dict(config.wanted["metadata"])
+    others = meta.pop("annotations", {})
+    kept = {key: value for key, value in others.items() if key != keys.ANNOTATION_RESTART_FOR}
+    meta |= {"annotations": kept} if kept else {}
+    return msgspec.structs.replace(
+        config, wanted={**config.wanted, "metadata": meta, "data": dict(live.data)}
+    )
 
 
 def advice(snapshot: Snapshot) -> list[str]:
@@ -170,12 +202,21 @@ def rollout(snapshot: Snapshot, config: Apply | Failed) -> str:
     return "" if _live_config_hash(snapshot.live.stateful_set) == wanted else wanted
 
 
-def steps(snapshot: Snapshot, config: Apply | Failed, hold: float) -> tuple[Step, ...]:
-    """All steps in order; with `hold` (seconds) the StatefulSet waits for a later pass."""
-    return tuple(_steps(snapshot, config, hold))
+def goes_with(snapshot: Snapshot, config: Apply | Failed) -> bool:
+    """Whether the present files of the user's ConfigMaps are those that a configuration names."""
+    wanted = config_step(snapshot)
+    if isinstance(config, Failed) or isinstance(wanted, Failed):
+        return False
+    named = (step.wanted["data"].get(keys.FILE_SLURM_CONF, "") for step in (config, wanted))
+    return len({build.files_mark(text) for text in named}) == 1
 
 
-def _steps(snapshot: Snapshot, config: Apply | Failed, hold: float) -> Iterator[Step]:
+def steps(snapshot: Snapshot, config: Apply | Failed, *, hold: bool) -> tuple[Step, ...]:
+    """All steps in order; with `hold` the StatefulSet waits for a later pass."""
+    return tuple(_steps(snapshot, config, hold=hold))
+
+
+def _steps(snapshot: Snapshot, config: Apply | Failed, *, hold: bool) -> Iterator[Step]:
     controller = snapshot.controller
     if not controller.spec.external:
         yield _service(INTERNAL_SERVICE, controller, snapshot)

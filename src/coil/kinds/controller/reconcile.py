@@ -12,6 +12,8 @@ from coil.kinds.controller.active import LabelChange, choose, label_changes, lab
 from coil.kinds.controller.applying import Applying
 from coil.kinds.controller.live import Outcome, nodes_with, present
 from coil.kinds.controller.observe import Observer
+from coil.kinds.controller.rehearsal import Verdict
+from coil.kinds.controller.rehearsing import Rehearsing
 from coil.kinds.controller.settling import LONE_S, QUIET_S, Settling
 from coil.kinds.controller.snapshot import NO_RESTAPI, Snapshot
 from coil.kinds.controller.watches import watch
@@ -65,6 +67,7 @@ class Reconciler:
         self._settling = Settling()
         self._applying = applying
         self._patience = Patience()
+        self._rehearsing = Rehearsing(client)
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """One pass.
@@ -77,19 +80,38 @@ class Reconciler:
             self._settling.done(key)
             self._applying.forget(key)
             self._patience.forget(key)
+            self._rehearsing.forget(key)
             return DONE
         snapshot = plan.with_unbrought(snapshot, self._applying.unbrought(key))
-        config = plan.config_step(snapshot)
-        hold = self._hold(snapshot, plan.rollout(snapshot, config))
-        planned = plan.steps(snapshot, config, hold)
-        problems = await steps.run(self._children, snapshot.controller, planned)
+        problems: list[Problem] = []
+        config, verdict = await self._rehearse(snapshot, plan.config_step(snapshot), problems)
+        kept = verdict is not None and not verdict.open
+        hold = self._hold(snapshot, "" if kept else plan.rollout(snapshot, config))
+        planned = plan.steps(snapshot, config, hold=kept or bool(hold))
+        problems += await steps.run(self._children, snapshot.controller, planned)
         chosen = _chosen(snapshot)
         problems += await self._label(snapshot, chosen)
-        outcome = await self._apply(snapshot, config, chosen, problems) if not hold else None
-        await self._report(snapshot, chosen, problems, outcome, settled=not hold)
+        outcome = await self._apply(snapshot, config, verdict, chosen, problems) if not hold else None
+        await self._report(snapshot, chosen, problems, outcome, verdict, settled=not hold)
         if any(problem.retry for problem in problems):
             raise PassFailedError(problems)
-        return After(hold or next_look(snapshot, outcome, utc_now().timestamp()))
+        return After(hold or next_look(snapshot, outcome, utc_now().timestamp(), verdict))
+
+    async def _rehearse(
+        self, snapshot: Snapshot, config: Apply | Failed, problems: list[Problem]
+    ) -> tuple[Apply | Failed, Verdict | None]:
+        """The wanted configuration once slurmctld takes it, until then the live one."""
+        live = snapshot.live.config
+        try:
+            verdict = await self._rehearsing.step(snapshot, config)
+        except ApiError as error:
+            problems.append(Problem(plan.REHEARSAL, "WriteFailed", str(error), retry=True))
+            verdict = Verdict(generation="")
+        if isinstance(config, Failed) or live is None or verdict is None or verdict.open:
+            return config, verdict
+        if verdict.reason:
+            problems.append(Problem(plan.REHEARSAL, verdict.reason, verdict.message))
+        return plan.held(config, live), verdict
 
     def _hold(self, snapshot: Snapshot, wanted: str) -> float:
         """Seconds to wait before the wanted configuration is rolled out."""
@@ -102,10 +124,20 @@ class Reconciler:
         return self._settling.remaining(key, wanted, now, LONE_S if lone else QUIET_S)
 
     async def _apply(
-        self, snapshot: Snapshot, config: Apply | Failed, chosen: str | None, problems: list[Problem]
+        self,
+        snapshot: Snapshot,
+        config: Apply | Failed,
+        verdict: Verdict | None,
+        chosen: str | None,
+        problems: list[Problem],
     ) -> Outcome | None:
-        """Bring the written configuration to the running slurmctld."""
+        """Bring the written configuration to the running slurmctld.
+
+        One that is only kept is not, once files of other ConfigMaps are no longer those that belong to it.
+        """
         target = plan.target(snapshot, config)
+        if verdict is not None and not verdict.open and not plan.goes_with(snapshot, config):
+            return None
         if target is None or any(problem.step == plan.CONFIG for problem in problems):
             return None
         key = snapshot.controller.metadata.key
@@ -114,7 +146,8 @@ class Reconciler:
         name = chosen or labelled(snapshot.pods)
         active = next((pod for pod in snapshot.pods if pod.metadata.name == name), None)
         try:
-            return await self._applying.step(key, target, snapshot.pods, active)
+            tried = verdict is not None and verdict.tried
+            return await self._applying.step(key, target, snapshot.pods, active, settled=tried)
         except ApiError as error:
             problems.append(Problem("Live Configuration", "PatchFailed", str(error), retry=True))
             return None
@@ -144,6 +177,7 @@ class Reconciler:
         chosen: str | None,
         problems: Sequence[Problem],
         outcome: Outcome | None,
+        verdict: Verdict | None,
         *,
         settled: bool,
     ) -> None:
@@ -152,6 +186,9 @@ class Reconciler:
         told = reconciled(controller, problems) if settled or problems else find(live, RECONCILED)
         if told is not None and is_news(live, told):
             record_problems(self._record, controller, problems)
+        rejected = report.configuration_rejected(controller, verdict, live)
+        if rejected is not None and rejected.status == "True" and is_news(live, rejected):
+            self._record(controller, "Warning", rejected.type, "Rehearse", rejected.message)
         attention = report.needs_attention(controller, plan.advice(snapshot), live)
         if attention is not None and attention.status == "True" and is_news(live, attention):
             self._record(controller, "Warning", "Advice", "Check", attention.message)
@@ -165,6 +202,7 @@ class Reconciler:
             ),
             report.slurm_reachable(controller, snapshot.slurm, live),
             attention,
+            rejected,
             find(live, report.CONFIGURATION_LIVE)
             if outcome is None
             else report.configuration_live(controller, outcome),
@@ -181,12 +219,16 @@ def _chosen(snapshot: Snapshot) -> str | None:
     return choose(name, snapshot.pods, controller.replicas, snapshot.responding)
 
 
-def next_look(snapshot: Snapshot, outcome: Outcome | None, now: float) -> float:
+def next_look(
+    snapshot: Snapshot, outcome: Outcome | None, now: float, verdict: Verdict | None = None
+) -> float:
     """Seconds until the next pass: sooner while a configuration is on its way or nodes come for it.
 
     `now` is in Unix seconds.
     """
     usual = period(snapshot)
+    if verdict is not None and verdict.again_s is not None:
+        usual = min(usual, verdict.again_s)
     if outcome is None:
         return usual
     if not outcome.live:

@@ -8,6 +8,7 @@ The reference fills no conditions; these are coil's own:
 | Available | the slurmctld pod that the Service points at is ready |
 | SlurmReachable | the operator gets answers from Slurm |
 | ConfigurationLive | slurmctld runs with the wanted configuration |
+| ConfigurationRejected | the wanted configuration is refused and an earlier one stays; Unknown: not tried |
 | NeedsAttention | something can be built, but hardly does what was meant |
 """
 
@@ -20,12 +21,14 @@ from coil.api.conditions import find
 from coil.api.controller import Controller
 from coil.api.meta import Condition
 from coil.kinds.controller.live import NO_WAY, Outcome, nodes_with, present
+from coil.kinds.controller.rehearsal import REFUSED_REASON, Verdict
 from coil.kinds.podwaits import why_not_ready
 from coil.kinds.status import AVAILABLE, SLURM_REACHABLE, Truth, condition
 from coil.kube.views import PodView
 
 NEEDS_ATTENTION = "NeedsAttention"
 CONFIGURATION_LIVE = "ConfigurationLive"
+CONFIGURATION_REJECTED = "ConfigurationRejected"
 
 
 class Slurm(msgspec.Struct, frozen=True, gc=False):
@@ -109,3 +112,23 @@ def configuration_live(controller: Controller, outcome: Outcome) -> Condition:
     here = present(outcome.nodes or {})
     where = f"on slurmctld and {nodes_with(outcome.since, here)} of {len(here)} nodes"
     return condition(controller, CONFIGURATION_LIVE, "True", "Live", f"{name} is live {where}")
+
+
+def configuration_rejected(
+    controller: Controller, verdict: Verdict | None, live: Sequence[Condition]
+) -> Condition | None:
+    """Whether the wanted configuration is kept from slurmctld; what was said before stays during a trial."""
+    old = find(live, CONFIGURATION_REJECTED)
+    if verdict is None or (not verdict.open and not verdict.reason):
+        return old
+    name = f"configuration {verdict.generation}"
+    if verdict.open:
+        if not verdict.tried and (old is None or old.status == "False"):
+            return old
+        return condition(controller, CONFIGURATION_REJECTED, "False", "Accepted", f"{name} may be applied")
+    kept = "the one before stays in place"
+    if verdict.reason == REFUSED_REASON:
+        message = f"{name} is refused by slurmctld, {kept}: {verdict.message}"
+        return condition(controller, CONFIGURATION_REJECTED, "True", REFUSED_REASON, message)
+    message = f"{name} could not be tried, {kept}: {verdict.message}"
+    return condition(controller, CONFIGURATION_REJECTED, "Unknown", verdict.reason, message)

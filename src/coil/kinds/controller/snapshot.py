@@ -39,6 +39,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         pods: with the Controller's selector labels.
         responding: Slurm's answer to a ping, in ordinal order; None when it was not or cannot be asked.
         complaint: the fatal error of a slurmctld that does not start; empty when there is none.
+        candidate: the ConfigMap with a configuration that is tried or was refused.
+        rehearsals: pods in which configurations are tried.
         slurm: how the operator's client fares; None while that is not known yet.
         jwt_key: what is known about the JWT key of the running slurmctld.
     """
@@ -55,5 +57,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     pods: tuple[PodView, ...] = ()
     responding: tuple[bool, ...] | None = None
     complaint: str = ""
+    candidate: ManifestView | None = None
+    rehearsals: tuple[PodView, ...] = ()
     slurm: Slurm | None = NO_RESTAPI
     jwt_key: JwtKey = JwtKey()

@@ -10,7 +10,7 @@ from typing import Any
 from coil.api.controller import Controller
 from coil.api.nodeset import NodeSet
 from coil.build import controller as build
-from coil.kinds.controller.observe import Observer, controller_of
+from coil.kinds.controller.observe import Observer, controller_of, rehearsed_for
 from coil.kinds.owners import owners
 from coil.kinds.secrets import data_changed
 from coil.kube.queue import Queue
@@ -56,6 +56,7 @@ def watch(observer: Observer, clusters: Clusters, queue: Queue) -> None:
     clusters.on_health(lambda key, _health: queue.add(key))
     clusters.on_key(queue.add)
     observer.pods.on_event(lambda change: queue.add_all(controller_of(change.latest)))
+    observer.pods.on_event(lambda change: queue.add_all(rehearsed_for(change.latest)))
 
 
 def members(change: Change[NodeSet]) -> set[ObjectKey]:

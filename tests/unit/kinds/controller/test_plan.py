@@ -13,7 +13,16 @@ from coil.api.controller import Controller
 from coil.api.defaults import with_defaults
 from coil.api.nodeset import NodeSet
 from coil.kinds.controller.monitors import Monitor
-from coil.kinds.controller.plan import advice, config_step, rollout, steps, target, with_unbrought
+from coil.kinds.controller.plan import (
+    advice,
+    config_step,
+    goes_with,
+    held,
+    rollout,
+    steps,
+    target,
+    with_unbrought,
+)
 from coil.kinds.controller.rekeying import Has, JwtKey
 from coil.kinds.controller.report import Slurm
 from coil.kinds.controller.snapshot import NO_RESTAPI, Children, Snapshot
@@ -42,7 +51,7 @@ def snapshot(*, secrets: Any = KEYS, **members: Any) -> Snapshot:
 
 
 def planned(given: Snapshot, hold: float = 0.0) -> dict[str, Step]:
-    return {step.name: step for step in steps(given, config_step(given), hold)}
+    return {step.name: step for step in steps(given, config_step(given), hold=bool(hold))}
 
 
 def live(step: Step) -> ManifestView:
@@ -379,3 +388,28 @@ def test_a_key_that_does_not_reach_the_running_pods_comes_with_new_ones() -> Non
     assert live(kept).spec == live(other).spec == live(before).spec
     assert live(kept).metadata.annotations[keys.ANNOTATION_LIVE_KEY]
     assert live(new).spec != live(before).spec
+
+
+def test_a_configuration_that_is_kept_changes_no_file_and_replaces_no_pod() -> None:
+    running = _running(snapshot())
+    given = snapshot(controller=controller(extraConf="SlurmctldPort=7000"), live=running)
+    wanted = config_step(given)
+    assert isinstance(wanted, Apply)
+    assert running.config is not None
+    kept = held(wanted, running.config)
+    assert kept.wanted["data"] == running.config.data
+    assert keys.ANNOTATION_RESTART_FOR not in kept.wanted["metadata"].get("annotations", {})
+    assert not rollout(given, kept)
+    assert "StatefulSet" not in {step.name for step in steps(given, kept, hold=True)}
+
+
+def test_a_kept_configuration_goes_with_the_files_it_was_accepted_with() -> None:
+    wanting = controller(configFileRefs=[{"name": "files"}])
+    before = snapshot(controller=wanting, config_maps={"files": {"gres.conf": ""}})
+    running = _running(before)
+    assert running.config is not None
+    for text, same in (("", True), ("# x", False)):
+        given = snapshot(controller=wanting, live=running, config_maps={"files": {"gres.conf": text}})
+        wanted = config_step(given)
+        assert isinstance(wanted, Apply)
+        assert goes_with(given, held(wanted, running.config)) is same

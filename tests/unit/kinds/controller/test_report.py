@@ -9,14 +9,17 @@ from coil.api.accounting import Accounting
 from coil.api.controller import Controller, ControllerSpec
 from coil.api.meta import Condition, ObjectMeta
 from coil.kinds.controller.live import NO_WAY, Outcome
+from coil.kinds.controller.rehearsal import Verdict
 from coil.kinds.controller.report import (
     Slurm,
     available,
     configuration_live,
+    configuration_rejected,
     needs_attention,
     obstacles,
     slurm_reachable,
 )
+from coil.kinds.status import Truth
 from coil.kube.views import PodView
 
 ALBA = Controller(metadata=ObjectMeta(name="alba", namespace="ns", generation=7))
@@ -145,3 +148,40 @@ def test_advice_is_told_and_taken_back() -> None:
 def test_which_configuration_is_live(outcome: Outcome, told: tuple[str, str, str]) -> None:
     found = configuration_live(ALBA, outcome)
     assert (found.status, found.reason, found.message) == told
+
+
+def _rejected(status: Truth) -> Condition:
+    return Condition(type="ConfigurationRejected", status=status, reason="X", message="as before")
+
+
+def test_a_refusal_is_told_with_what_stays_in_place() -> None:
+    refused = Verdict(generation="g2", reason="RefusedBySlurmctld", message="no such key: X")
+    told = configuration_rejected(ALBA, refused, [])
+    assert told is not None
+    assert (told.status, told.reason) == ("True", "RefusedBySlurmctld")
+    assert told.message == (
+        "configuration g2 is refused by slurmctld, the one before stays in place: no such key: X"
+    )
+
+
+def test_a_trial_that_cannot_be_run_is_neither_yes_nor_no() -> None:
+    doubt = Verdict(generation="g2", reason="RehearsalNotRun", message="no node")
+    told = configuration_rejected(ALBA, doubt, [_rejected("False")])
+    assert told is not None
+    assert (told.status, told.reason) == ("Unknown", "RehearsalNotRun")
+
+
+@pytest.mark.parametrize("before", [[], [_rejected("False")]])
+def test_nothing_new_is_said_without_a_trial(before: list[Condition]) -> None:
+    open_ = Verdict(generation="g", open=True)
+    assert configuration_rejected(ALBA, open_, before) == (before[0] if before else None)
+
+
+def test_a_refusal_stands_while_another_configuration_is_tried_and_goes_with_its_success() -> None:
+    before = [_rejected("True")]
+    assert configuration_rejected(ALBA, Verdict(generation="g3"), before) == before[0]
+    assert configuration_rejected(ALBA, None, before) == before[0]
+    for verdict in (Verdict(generation="g3", open=True, tried=True), Verdict(generation="g1", open=True)):
+        told = configuration_rejected(ALBA, verdict, before)
+        assert told is not None
+        assert told.status == "False"
