@@ -63,8 +63,8 @@ def rehearse(stage: slurm.SlurmCluster, files: Mapping[str, str]) -> tuple[int, 
         f"{ACCOUNTS}AccountingStorageEnforce=associations,limits,qos\nPartitionName=q Nodes=ALL QOS=high\n",
         (
             f"{ACCOUNTS}GresTypes=gpu\nAccountingStorageTRES=gres/gpu\n"
-            "PartitionName=q Nodes=ALL TRESBillingWeights=CPU=1,GRES/gpu=2\nPriorityType=priority/multifactor\n"
-            "PriorityWeightTRES=GRES/gpu=2\n"
+            "PartitionName=q Nodes=ALL TRESBillingWeights=CPU=1,GRES/gpu=2\n"
+            "PriorityType=priority/multifactor\nPriorityWeightTRES=GRES/gpu=2\n"
         ),
         (
             "NodeName=old[1-3] NodeAddr=192.0.2.[1-3] CPUs=2\nNodeName=nowhere CPUs=1\n"

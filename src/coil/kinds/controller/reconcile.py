@@ -188,7 +188,7 @@ class Reconciler:
             record_problems(self._record, controller, problems)
         rejected = report.configuration_rejected(controller, verdict, live)
         if rejected is not None and rejected.status == "True" and is_news(live, rejected):
-            self._record(controller, "Warning", rejected.type, "Rehearse", rejected.message)
+            self._record(controller, "Warning", "ConfigurationRejected", "Rehearse", rejected.message)
         attention = report.needs_attention(controller, plan.advice(snapshot), live)
         if attention is not None and attention.status == "True" and is_news(live, attention):
             self._record(controller, "Warning", "Advice", "Check", attention.message)
