@@ -47,7 +47,8 @@ def controller(**spec: Any) -> Controller:
 
 
 def snapshot(*, secrets: Any = KEYS, **members: Any) -> Snapshot:
-    return Snapshot(**{"controller": controller(), "secrets": secrets, **members})
+    given: dict[str, Any] = {"controller": controller(), "secrets": secrets, **members}
+    return Snapshot(**given)
 
 
 def planned(given: Snapshot, hold: float = 0.0) -> dict[str, Step]:
