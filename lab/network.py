@@ -46,6 +46,16 @@ def disconnect(node: Node) -> None:
         run("ip", "link", "delete", node.link)
 
 
+def cut(node: Node) -> None:
+    """Let a node lose its network until `mend`; whatever runs on it runs on."""
+    run("ip", "link", "set", node.link, "down")
+
+
+def mend(node: Node) -> None:
+    """Give a node that was cut off its network back."""
+    run("ip", "link", "set", node.link, "up")
+
+
 def host_routes(nodes: Sequence[Node]) -> list[str]:
     """Return the `ip` commands by which the host reaches pods and Services."""
     commands = [f"route replace {node.pod_range} via {node.address} dev {BRIDGE}" for node in nodes]

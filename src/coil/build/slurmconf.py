@@ -31,6 +31,8 @@ from coil.support.conftext import (
 CGROUP_CONF = "cgroup.conf"
 _CGROUP_DEFAULT = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n"
 _MAX_NODES = 1024
+_TAKEOVER_S = 15
+"""SlurmctldTimeout with backups: Slurm's own 120 s would be how long a dead slurmctld is missed."""
 AUTH_INFO = "use_client_ids"
 _CTLD_OPTIONS = ("enable_configless", "reconfig_on_restart")
 _NODESET_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -161,8 +163,16 @@ def _general(controller: Controller) -> Section:
             property_line("SlurmdPort", keys.PORT_SLURMD),
             property_line("SlurmdSpoolDir", keys.DIR_SPOOL_SLURMD),
             property_line("MaxNodeCount", _MAX_NODES),
+            *_takeover(controller),
         ],
     )
+
+
+def _takeover(controller: Controller) -> list[str]:
+    """Nothing without backups, or when the user sets it: Slurm would complain of two lines."""
+    if controller.replicas == 1 or "slurmctldtimeout" in parse_options(controller.spec.extra_conf):
+        return []
+    return [property_line("SlurmctldTimeout", _TAKEOVER_S)]
 
 
 def state_dir(controller: Controller) -> str:

@@ -60,7 +60,16 @@ def _effective(key: str, text: str) -> str:
 
 
 def test_example_of_the_specification() -> None:
-    assert _conf(**HA) == EXAMPLE
+    """With the one line that coil adds where there are backups (docs: compatibility)."""
+    added = EXAMPLE.replace("MaxNodeCount=1024\n", "MaxNodeCount=1024\nSlurmctldTimeout=15\n")
+    assert _conf(**HA) == added
+
+
+@pytest.mark.parametrize("extra", ["SlurmctldTimeout=60", "DebugFlags=x\nslurmctldtimeout = 60"])
+def test_backups_take_over_soon_unless_the_user_says_when(extra: str) -> None:
+    assert _effective("SlurmctldTimeout", _conf(**HA)) == "15"
+    assert "SlurmctldTimeout=15" not in _conf(**HA, extraConf=extra)
+    assert "SlurmctldTimeout" not in _conf()
 
 
 def test_mandatory_options_survive_the_user_list() -> None:

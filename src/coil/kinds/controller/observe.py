@@ -1,6 +1,5 @@
-"""Read the caches, and ask Slurm what only it knows, into one Snapshot."""
+"""Read the caches, and what a slurmctld that does not start says, into one Snapshot."""
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,11 +18,8 @@ from coil.kube import core
 from coil.kube.store import Store
 from coil.kube.views import PodView
 from coil.slurm.clusters import Cluster
-from coil.slurm.errors import SlurmError, Unauthorized
+from coil.slurm.errors import Unauthorized
 from coil.support.objects import ObjectKey
-
-PING_S = 5.0
-"""Longest wait for Slurm's answer which slurmctld responds."""
 
 LOGFILE = "logfile"
 """The container that prints slurmctld's log."""
@@ -87,7 +83,6 @@ class Observer:
             live=self._children(controller),
             monitor=await self._monitors.find(controller),
             pods=pods,
-            responding=await self._responding(controller),
             complaint=await self._complaint(pods),
             candidate=self.config_maps.get(namespace, names.controller_candidate(key.name)),
             rehearsals=tuple(self.pods.by_index(REHEARSALS_OF, str(key))),
@@ -117,17 +112,6 @@ class Observer:
             config=self.config_maps.get(namespace, names.controller_config(name)),
             stateful_set=self.stateful_sets.get(namespace, names.controller(name)),
         )
-
-    async def _responding(self, controller: Controller) -> tuple[bool, ...] | None:
-        """Only with backups is there a choice to make; a Slurm that hangs must not hold up the children."""
-        cluster = self._clusters.get(controller.metadata.key)
-        if not controller.spec.ha.enabled or controller.spec.external or cluster is None:
-            return None
-        try:
-            async with asyncio.timeout(PING_S):
-                return tuple(ping.responding for ping in await cluster.client.ping())
-        except (SlurmError, TimeoutError):
-            return None
 
     async def _complaint(self, pods: Iterable[PodView]) -> str:
         """Why slurmctld ends at each start; until it has read where to log, it says so on stderr."""

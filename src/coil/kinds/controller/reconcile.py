@@ -3,19 +3,18 @@
 import asyncio
 from collections.abc import Sequence
 
-from coil.api import keys
 from coil.api.conditions import find
 from coil.kinds import steps
 from coil.kinds.children import Children
-from coil.kinds.controller import plan, report
-from coil.kinds.controller.active import LabelChange, choose, label_changes, labelled
+from coil.kinds.controller import follow, plan, report
+from coil.kinds.controller.active import active_pod
 from coil.kinds.controller.applying import Applying
 from coil.kinds.controller.live import Outcome, nodes_with, present
 from coil.kinds.controller.observe import Observer
 from coil.kinds.controller.rehearsal import Verdict
 from coil.kinds.controller.rehearsing import Rehearsing
 from coil.kinds.controller.settling import LONE_S, QUIET_S, Settling
-from coil.kinds.controller.snapshot import NO_RESTAPI, Snapshot
+from coil.kinds.controller.snapshot import Snapshot
 from coil.kinds.controller.watches import watch
 from coil.kinds.frame import control
 from coil.kinds.patience import Patience
@@ -24,27 +23,21 @@ from coil.kinds.resources import CONTROLLERS
 from coil.kinds.runtime import Runtime
 from coil.kinds.status import RECONCILED, Problem, is_news, reconciled, status_change, write_status
 from coil.kinds.steps import Apply, Failed, PassFailedError, record_problems
-from coil.kube import core
 from coil.kube.client import Client
 from coil.kube.controller import DONE, After, Result
-from coil.kube.errors import ApiError, Conflict, NotFound
+from coil.kube.errors import ApiError
 from coil.support.clock import utc_now
-from coil.support.log import get_logger
-from coil.support.objects import JsonObject, ObjectKey
+from coil.support.objects import ObjectKey
 
 NAME = "controller-controller"
 
 PERIOD_S = 30.0
 """Longest time between two passes (spec: control-plane 11.2)."""
-TAKEOVER_S = 3.0
-"""Time between two questions for the active slurmctld while none of several is known to be."""
 
 NODES_S = 1.0
 """Time between two looks while nodes still run with an earlier configuration."""
 NODES_LIMIT_S = 60.0
 """Nodes that have not come for a configuration after this time are looked at no oftener than usual."""
-
-log = get_logger(NAME)
 
 
 def register(runtime: Runtime) -> None:
@@ -54,6 +47,7 @@ def register(runtime: Runtime) -> None:
     reconciler = Reconciler(observer, runtime.client, record, Applying(runtime.client, runtime.clusters))
     queue = control(runtime, NAME, "controller", reconciler.reconcile, observer.stores)
     watch(observer, runtime.clusters, queue)
+    follow.register(runtime, observer)
 
 
 class Reconciler:
@@ -89,13 +83,11 @@ class Reconciler:
         hold = self._hold(snapshot, "" if kept else plan.rollout(snapshot, config))
         planned = plan.steps(snapshot, config, hold=kept or bool(hold))
         problems += await steps.run(self._children, snapshot.controller, planned)
-        chosen = _chosen(snapshot)
-        problems += await self._label(snapshot, chosen)
-        outcome = await self._apply(snapshot, config, verdict, chosen, problems) if not hold else None
-        await self._report(snapshot, chosen, problems, outcome, verdict, settled=not hold)
+        outcome = await self._apply(snapshot, config, verdict, problems) if not hold else None
+        await self._report(snapshot, problems, outcome, verdict, settled=not hold)
         if any(problem.retry for problem in problems):
             raise PassFailedError(problems)
-        return After(hold or next_look(snapshot, outcome, utc_now().timestamp(), verdict))
+        return After(hold or next_look(outcome, utc_now().timestamp(), verdict))
 
     async def _rehearse(
         self, snapshot: Snapshot, config: Apply | Failed, problems: list[Problem]
@@ -128,7 +120,6 @@ class Reconciler:
         snapshot: Snapshot,
         config: Apply | Failed,
         verdict: Verdict | None,
-        chosen: str | None,
         problems: list[Problem],
     ) -> Outcome | None:
         """Bring the written configuration to the running slurmctld.
@@ -143,7 +134,7 @@ class Reconciler:
         key = snapshot.controller.metadata.key
         if self._patience.lasts(key) and snapshot.slurm is None:
             return None
-        name = chosen or labelled(snapshot.pods)
+        name = active_pod(snapshot.controller.metadata.name, snapshot.pods)
         active = next((pod for pod in snapshot.pods if pod.metadata.name == name), None)
         try:
             tried = verdict is not None and verdict.tried
@@ -152,29 +143,9 @@ class Reconciler:
             problems.append(Problem("Live Configuration", "PatchFailed", str(error), retry=True))
             return None
 
-    async def _label(self, snapshot: Snapshot, chosen: str | None) -> list[Problem]:
-        namespace = snapshot.controller.metadata.namespace
-        try:
-            for change in label_changes(snapshot.pods, chosen):
-                await self._label_one(namespace, change)
-        except ApiError as error:
-            return [Problem("Active Label", "PatchFailed", str(error), retry=True)]
-        return []
-
-    async def _label_one(self, namespace: str, change: LabelChange) -> None:
-        """A pod that is gone, or replaced by one of the same name, is left to the pass it will cause."""
-        value = "true" if change.active else None
-        body: JsonObject = {"metadata": {"uid": change.uid, "labels": {keys.LABEL_ACTIVE: value}}}
-        try:
-            await self._client.patch(core.PODS, change.pod, body, namespace)
-        except (NotFound, Conflict):
-            return
-        log.info("active label moved", pod=change.pod, active=change.active)
-
     async def _report(
         self,
         snapshot: Snapshot,
-        chosen: str | None,
         problems: Sequence[Problem],
         outcome: Outcome | None,
         verdict: Verdict | None,
@@ -197,7 +168,7 @@ class Reconciler:
             report.available(
                 controller,
                 snapshot.pods,
-                chosen or labelled(snapshot.pods),
+                active_pod(controller.metadata.name, snapshot.pods),
                 report.obstacles(snapshot.accounting, snapshot.complaint),
             ),
             report.slurm_reachable(controller, snapshot.slurm, live),
@@ -211,22 +182,12 @@ class Reconciler:
         await write_status(self._client, CONTROLLERS, controller, status_change(live, ours, utc_now()))
 
 
-def _chosen(snapshot: Snapshot) -> str | None:
-    controller = snapshot.controller
-    if controller.spec.external:
-        return None
-    name = controller.metadata.name
-    return choose(name, snapshot.pods, controller.replicas, snapshot.responding)
-
-
-def next_look(
-    snapshot: Snapshot, outcome: Outcome | None, now: float, verdict: Verdict | None = None
-) -> float:
+def next_look(outcome: Outcome | None, now: float, verdict: Verdict | None = None) -> float:
     """Seconds until the next pass: sooner while a configuration is on its way or nodes come for it.
 
     `now` is in Unix seconds.
     """
-    usual = period(snapshot)
+    usual = PERIOD_S
     if verdict is not None and verdict.again_s is not None:
         usual = min(usual, verdict.again_s)
     if outcome is None:
@@ -237,11 +198,3 @@ def next_look(
         return usual
     here = present(outcome.nodes or {})
     return usual if nodes_with(outcome.since, here) == len(here) else min(usual, NODES_S)
-
-
-def period(snapshot: Snapshot) -> float:
-    """Seconds until the next look: soon again while a backup may be about to take over."""
-    if snapshot.controller.replicas == 1 or snapshot.slurm is NO_RESTAPI:
-        return PERIOD_S
-    settled = any(snapshot.responding or ()) and all(pod.ready for pod in snapshot.pods)
-    return PERIOD_S if settled else TAKEOVER_S

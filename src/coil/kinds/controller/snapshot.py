@@ -37,7 +37,6 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         claim: the existing claim named for the state, if it is there.
         monitor: the ServiceMonitor.
         pods: with the Controller's selector labels.
-        responding: Slurm's answer to a ping, in ordinal order; None when it was not or cannot be asked.
         complaint: the fatal error of a slurmctld that does not start; empty when there is none.
         candidate: the ConfigMap with a configuration that is tried or was refused.
         rehearsals: pods in which configurations are tried.
@@ -55,7 +54,6 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     live: Children = Children()
     monitor: Monitor = Monitor()
     pods: tuple[PodView, ...] = ()
-    responding: tuple[bool, ...] | None = None
     complaint: str = ""
     candidate: ManifestView | None = None
     rehearsals: tuple[PodView, ...] = ()
