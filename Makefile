@@ -5,6 +5,8 @@ BIN    := $(VENV)/bin
 # Values of yours for the charts slurm and slurm-operator, for `make up` into an existing cluster.
 VALUES ?=
 OPERATOR_VALUES ?=
+# How often each fault strikes in `make bench-failover`.
+TIMES ?= 1
 # A KUBECONFIG of the shell is not meant for us: only one given to make is.
 ifneq ($(origin KUBECONFIG),command line)
 override KUBECONFIG :=
@@ -12,7 +14,7 @@ endif
 unexport KUBECONFIG
 .DEFAULT_GOAL := help
 SHELL := /bin/bash -o pipefail
-.PHONY: help venv up down test check lint types layers unit test-servers e2e bench-runtime bench-build images crds docs lock lab-build
+.PHONY: help venv up down test check lint types layers unit test-servers e2e bench-runtime bench-build bench-failover soak-outage images crds docs lock lab-build
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +61,12 @@ bench-runtime: venv ## 5,000 pods and nodes through reflector, store and queue, 
 
 bench-build: venv ## Stamping pods and reading hostlists at size, beside the obvious way
 	@$(BIN)/python -m benchmarks.build
+
+bench-failover: venv ## sbatch after faults of slurmctld, with and without backups (TIMES=10; needs `make up`)
+	@$(BIN)/python -m benchmarks.failover --times $(TIMES)
+
+soak-outage: venv ## Operator and webhook down for ten minutes under running jobs (needs `make up`)
+	@COIL_OUTAGE_S=600 $(BIN)/pytest -q -s tests/e2e/test_outage.py
 
 images: venv ## Build the container images into the user cache
 	@$(BIN)/python -m lab images

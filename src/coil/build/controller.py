@@ -43,7 +43,9 @@ def selector(controller: Controller) -> dict[str, str]:
 
 
 def service(controller: Controller) -> JsonObject | None:
-    """The Service for clients, which follows the active slurmctld.
+    """The Service for clients, which follows the active slurmctld where there are several.
+
+    A single one is selected without the label: a pod that comes back while the operator is away gets none.
 
     It leads to the active pod before the kubelet has seen it ready: slurmctld answers a second after its
     start, but a startup probe that failed once is repeated only after its period. Without an endpoint
@@ -58,8 +60,9 @@ def service(controller: Controller) -> JsonObject | None:
         wanted.metadata.labels,
         wanted.metadata.annotations,
     )
-    active = {**selector(controller), keys.LABEL_ACTIVE: "true"}
-    manifest = services.service(meta, wanted, keys.SLURMCTLD, keys.PORT_SLURMCTLD, active)
+    chosen = {keys.LABEL_ACTIVE: "true"} if controller.replicas > 1 else {}
+    selected = selector(controller) | chosen
+    manifest = services.service(meta, wanted, keys.SLURMCTLD, keys.PORT_SLURMCTLD, selected)
     return services.early(manifest)
 
 

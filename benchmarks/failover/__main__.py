@@ -1,0 +1,64 @@
+"""`make bench-failover TIMES=10`: how long sbatch is refused after faults of slurmctld, and what is lost.
+
+Needs the lab with the operator (`make up`). Each fault strikes under a stream of short jobs, one sbatch each
+0.5 s; see docs/high-availability.md.
+"""
+
+import argparse
+import secrets
+import statistics
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from lab.binaries import binary
+from lab.cluster import KUBECONFIG
+from tests.support.failover import Fault, Outage, strike
+from tests.support.ha_cluster import HaCluster
+from tests.support.kubectl import Kubectl
+
+CASES = {0: (Fault.KILL, Fault.DELETE), 1: (Fault.KILL, Fault.DELETE, Fault.CUT)}
+"""Faults by number of backups: without any, a node that is cut off takes slurmctld with it."""
+
+
+def main() -> None:
+    """Run all cases and print a table."""
+    parser = argparse.ArgumentParser(prog="bench-failover", description=__doc__)
+    parser.add_argument("--times", type=int, default=1, help="how often each fault strikes")
+    times: int = parser.parse_args().times
+    table = Table("backups", "fault", "accepted again after (median, worst)", "sbatch failed", "jobs lost")
+    for backups, faults in CASES.items():
+        for fault, outages in measure(backups, faults, times).items():
+            table.add_row(str(backups), fault.value, *figures(outages))
+    Console().print(table)
+
+
+def measure(backups: int, faults: Sequence[Fault], times: int) -> dict[Fault, list[Outage]]:
+    """Strike one new cluster with each fault, so many times."""
+    kubectl = Kubectl(str(binary("kubectl")), str(KUBECONFIG))
+    cluster = HaCluster(kubectl, f"bench-{secrets.token_hex(3)}", backups=backups)
+    found: dict[Fault, list[Outage]] = {fault: [] for fault in faults}
+    try:
+        cluster.create(replicas=2)
+        cluster.wait_idle(2)
+        for fault in faults:
+            for _ in range(times):
+                found[fault].append(strike(cluster, fault))
+                print(f"{backups} backups, {fault.value}: {found[fault][-1]}", flush=True)
+    finally:
+        cluster.delete()
+    return found
+
+
+def figures(outages: Sequence[Outage]) -> tuple[str, str, str]:
+    """The columns of one fault."""
+    seconds = [outage.seconds for outage in outages]
+    accepted = sum(len(outage.fates.accepted) for outage in outages)
+    lost = sum(len(outage.fates.lost) for outage in outages)
+    failed = sum(len(outage.fates.refused) for outage in outages)
+    return (f"{statistics.median(seconds):.1f} s, {max(seconds):.1f} s", str(failed), f"{lost} of {accepted}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""The operator and the webhook are away (I5); `make soak-outage` lets them be away for ten minutes."""
+
+import os
+import secrets
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.ha_cluster import HaCluster
+from tests.support.job_stream import JobStream
+from tests.support.kubectl import Kubectl, wait_until
+from tests.support.operator import DEPLOYMENT, NAMESPACE, Operator
+
+OUTAGE_S = float(os.environ.get("COIL_OUTAGE_S", "25"))
+STEADY_S = 60
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300 + OUTAGE_S)]
+
+
+@pytest.fixture
+def cluster(kubectl: Kubectl) -> Iterator[HaCluster]:
+    """A cluster whose slurmctld has no backup."""
+    made = HaCluster(kubectl, f"e2e-{secrets.token_hex(3)}", backups=0)
+    try:
+        made.create(replicas=2)
+        made.wait_idle(2)
+        made.wait_ready()
+        yield made
+    finally:
+        made.delete()
+
+
+@pytest.fixture
+def scaled(kubectl: Kubectl) -> Iterator[dict[str, int]]:
+    """The deployments of coil with their replicas, which they have again afterwards."""
+    found = kubectl.get("deployments", "--namespace", NAMESPACE) or []
+    ours = {each["metadata"]["name"]: each["spec"]["replicas"] for each in found}
+    yield {name: replicas for name, replicas in ours.items() if name.startswith(DEPLOYMENT)}
+    for name, replicas in ours.items():
+        scale(kubectl, name, replicas)
+    Operator(kubectl).wait_ready(ours[DEPLOYMENT])
+
+
+def test_jobs_run_on_and_nothing_is_rolled(
+    cluster: HaCluster, kubectl: Kubectl, scaled: dict[str, int]
+) -> None:
+    """Meanwhile slurmctld's pod is deleted and comes back; afterwards all is steady within a minute."""
+    before = uids(cluster)
+    for name in scaled:
+        scale(kubectl, name, 0)
+    wait_until(lambda: not Operator(kubectl).pods(), within=60, what="no operator is left")
+    away = time.time()
+    stream = JobStream(cluster, "cpu-0", ("cpu-0", "cpu-1"))
+    stream.start()
+    stream.wait_accepted(away)
+    slurmctld = f"{cluster.name}-controller-0"
+    deleted = time.time()
+    cluster.delete_pod(slurmctld)
+    stream.wait_accepted(away + OUTAGE_S, within=OUTAGE_S + 90)
+
+    back = time.time()
+    for name, replicas in scaled.items():
+        scale(kubectl, name, replicas)
+    wait_until(
+        lambda: kubectl.succeeds("scale", "nodeset", "cpu", "--replicas=3", "--namespace", cluster.name),
+        within=STEADY_S,
+        what="the webhook is back",
+    )
+    wait_until(lambda: "cpu-2" in cluster.idle(), within=STEADY_S, what="the operator acts")
+    steady = time.time() - back
+    assert steady < STEADY_S
+    fates = stream.stop()
+    missed = fates.back_after(deleted)
+    print(f"without operator for {back - away:.0f} s, without slurmctld for {missed:.1f} s")
+    print(f"steady {steady:.1f} s after; {len(fates.accepted)} jobs, {len(fates.refused)} refused")
+    assert (fates.lost, fates.repeated) == ([], [])
+    after = uids(cluster)
+    assert {name: uid for name, uid in before.items() if after.get(name) != uid}.keys() == {slurmctld}
+
+
+def uids(cluster: HaCluster) -> dict[str, str]:
+    """All pods of the cluster."""
+    pods = cluster.kubectl.get("pods", "--namespace", cluster.name) or []
+    return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods}
+
+
+def scale(kubectl: Kubectl, deployment: str, replicas: int) -> None:
+    """Set a number of replicas, without waiting."""
+    kubectl.run("scale", "deployment", deployment, f"--replicas={replicas}", "--namespace", NAMESPACE)

@@ -1,0 +1,141 @@
+"""A stream of short jobs from a pod of the cluster, and what became of each."""
+
+import collections
+import itertools
+from dataclasses import dataclass
+
+from tests.support.kubectl import wait_until
+from tests.support.slurm_cluster import SlurmCluster
+
+FOLDER = "/tmp/stream"  # noqa: S108 - inside a pod of the test
+_LIMIT_S = 90
+"""Longest that one sbatch may take."""
+
+# Submissions have numbers of their own: a slurmctld that lost its last seconds gives job numbers twice.
+# A job tells when it begins and when it has done its work; nothing else counts as having run.
+_JOB = f"echo NUMBER begins >> {FOLDER}/ran; sleep $((2 + NUMBER % 4)); echo NUMBER ends >> {FOLDER}/ran"
+# One sbatch each 0.5 s, whatever becomes of those before; a line for each: number, start, end, code, answer.
+_STREAM = f"""
+cd {FOLDER}
+number=0
+while [ ! -e stop ]; do
+  number=$((number + 1))
+  (
+    job='{_JOB}'
+    began=$(date +%s.%N)
+    answer=$(timeout {_LIMIT_S} sbatch --parsable --output=/dev/null --chdir=/tmp \\
+      --wrap "${{job//NUMBER/$number}}" 2>&1)
+    code=$?
+    echo "$number $began $(date +%s.%N) $code $(echo "$answer" | tr '\\n' ' ')" >> submitted
+  ) &
+  sleep 0.5
+done
+wait
+touch done
+"""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One sbatch: its number, when it was called and answered (Unix seconds), and with what."""
+
+    number: int
+    began: float
+    ended: float
+    accepted: bool
+    answer: str
+
+    @classmethod
+    def parse(cls, line: str) -> "Submission":
+        """Read a line of the stream's record."""
+        number, began, ended, code, answer = line.split(" ", 4)
+        return cls(int(number), float(began), float(ended), code == "0", answer.strip())
+
+
+@dataclass(frozen=True)
+class Fates:
+    """What became of the submissions, by their numbers."""
+
+    submissions: tuple[Submission, ...]
+    begun: "collections.Counter[int]"
+    ended: "collections.Counter[int]"
+
+    @property
+    def accepted(self) -> set[int]:
+        """Those that sbatch gave a job number for."""
+        return {each.number for each in self.submissions if each.accepted}
+
+    @property
+    def lost(self) -> list[int]:
+        """Accepted ones whose work was never done."""
+        return sorted(number for number in self.accepted if not self.ended[number])
+
+    @property
+    def repeated(self) -> list[int]:
+        """Those whose work was done more than once."""
+        return sorted(number for number, times in self.ended.items() if times > 1)
+
+    @property
+    def refused(self) -> list[str]:
+        """Answers of the submissions that failed."""
+        return [each.answer for each in self.submissions if not each.accepted]
+
+    def back_after(self, moment: float) -> float:
+        """Seconds from `moment` to the end of the longest time without an acceptance that ended after it."""
+        times = sorted(each.ended for each in self.submissions if each.accepted)
+        gaps = [(late - early, late) for early, late in itertools.pairwise(times) if late > moment]
+        return max(gaps)[1] - moment if gaps else float("inf")
+
+
+@dataclass(frozen=True)
+class JobStream:
+    """The stream; `pod` is a worker that stays, `workers` run the jobs."""
+
+    cluster: SlurmCluster
+    pod: str
+    workers: tuple[str, ...]
+
+    def start(self) -> None:
+        """Begin, with empty records."""
+        for worker in self.workers:
+            self._run(worker, f"rm -rf {FOLDER}; mkdir -p {FOLDER}")
+        self._run(self.pod, f"cat > {FOLDER}/stream.sh", stdin=_STREAM)
+        self._run(self.pod, f"setsid bash {FOLDER}/stream.sh > {FOLDER}/log 2>&1 < /dev/null &")
+
+    def submissions(self) -> tuple[Submission, ...]:
+        """Those that were answered so far."""
+        text = self._run(self.pod, f"cat {FOLDER}/submitted 2>/dev/null || true")
+        return tuple(Submission.parse(line) for line in text.splitlines())
+
+    def wait_accepted(self, after: float, *, count: int = 3, within: float = 120) -> None:
+        """Wait until so many jobs were accepted that were submitted after a moment (Unix seconds)."""
+
+        def enough() -> bool:
+            accepted = [each for each in self.submissions() if each.accepted and each.began > after]
+            return len(accepted) >= count
+
+        wait_until(enough, within=within, what=f"{count} jobs accepted", every=1)
+
+    def stop(self, *, within: float = 120) -> Fates:
+        """End it, wait until all its jobs have ended, and tell their fates."""
+        self._run(self.pod, f"touch {FOLDER}/stop")
+        done = f"test -e {FOLDER}/done && echo done || true"
+        wait_until(lambda: self._run(self.pod, done), within=_LIMIT_S + 10, what="the last sbatch ends")
+        wait_until(lambda: not self._queue(), within=within, what="no job is left in the queue", every=2)
+        return self.fates()
+
+    def fates(self) -> Fates:
+        """What is known now."""
+        begun, ended = collections.Counter[int](), collections.Counter[int]()
+        for worker in self.workers:
+            for line in self._run(worker, f"cat {FOLDER}/ran 2>/dev/null || true").splitlines():
+                number, what = line.split()
+                (begun if what == "begins" else ended)[int(number)] += 1
+        return Fates(self.submissions(), begun, ended)
+
+    def _queue(self) -> str:
+        return self._run(self.pod, "squeue --noheader || echo unknown").strip()
+
+    def _run(self, pod: str, script: str, *, stdin: str = "") -> str:
+        options = ["--namespace", self.cluster.name, pod, "--container", "slurmd"]
+        return self.cluster.kubectl.run("exec", "-i", *options, "--", "bash", "-c", script, stdin=stdin)
