@@ -125,6 +125,7 @@ worker      -> slurmdbd:6819        sacct in a job
 login       -> slurmdbd:6819        sacct
 slurmdbd    -> database:3306
 operator    -> slurmrestd:6820
+operator    -> slurmctld:6817   which is active
 slurmctld   -> worker:6818          launch, ping, reconfigure
 slurmctld   -> gpu:6818
 login       -> worker:6818          srun launches steps
@@ -180,7 +181,6 @@ slurmctld   -> slurmrestd:6820
 prometheus  -> slurmdbd:6819
 prometheus  -> slurmrestd:6820
 prometheus  -> worker:6818
-operator    -> slurmctld:6817
 operator    -> slurmdbd:6819
 operator    -> worker:6818
 operator    -> elsewhere:443

@@ -51,7 +51,7 @@ def test_jobs_run_on_and_nothing_is_rolled(
         scale(kubectl, name, 0)
     wait_until(lambda: not Operator(kubectl).pods(), within=60, what="no operator is left")
     away = time.time()
-    stream = JobStream(cluster, "cpu-0", ("cpu-0", "cpu-1"))
+    stream = JobStream(cluster)
     stream.start()
     stream.wait_accepted(away)
     slurmctld = f"{cluster.name}-controller-0"

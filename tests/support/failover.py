@@ -51,7 +51,7 @@ def strike(cluster: HaCluster, fault: Fault) -> Outage:
     cluster.renew_restarted()
     cluster.wait_ready()
     [active] = cluster.labelled()
-    stream = JobStream(cluster, "cpu-0", ("cpu-0", "cpu-1"))
+    stream = JobStream(cluster)
     stream.start()
     stream.wait_accepted(0, count=20)
     moment = time.time()

@@ -13,7 +13,10 @@ _LIMIT_S = 90
 
 # Submissions have numbers of their own: a slurmctld that lost its last seconds gives job numbers twice.
 # A job tells when it begins and when it has done its work; nothing else counts as having run.
-_JOB = f"echo NUMBER begins >> {FOLDER}/ran; sleep $((2 + NUMBER % 4)); echo NUMBER ends >> {FOLDER}/ran"
+_JOB = (
+    f"mkdir -p {FOLDER}; echo NUMBER begins >> {FOLDER}/ran; "
+    f"sleep $((2 + NUMBER % 4)); echo NUMBER ends >> {FOLDER}/ran"
+)
 # One sbatch each 0.5 s, whatever becomes of those before; a line for each: number, start, end, code, answer.
 _STREAM = f"""
 cd {FOLDER}
@@ -89,15 +92,14 @@ class Fates:
 
 @dataclass(frozen=True)
 class JobStream:
-    """The stream; `pod` is a worker that stays, `workers` run the jobs."""
+    """The stream; `pod` is a worker that stays, all workers run the jobs."""
 
     cluster: SlurmCluster
-    pod: str
-    workers: tuple[str, ...]
+    pod: str = "cpu-0"
 
     def start(self) -> None:
         """Begin, with empty records."""
-        for worker in self.workers:
+        for worker in self.cluster.workers():
             self._run(worker, f"rm -rf {FOLDER}; mkdir -p {FOLDER}")
         self._run(self.pod, f"cat > {FOLDER}/stream.sh", stdin=_STREAM)
         self._run(self.pod, f"setsid bash {FOLDER}/stream.sh > {FOLDER}/log 2>&1 < /dev/null &")
@@ -127,7 +129,7 @@ class JobStream:
     def fates(self) -> Fates:
         """What is known now."""
         begun, ended = collections.Counter[int](), collections.Counter[int]()
-        for worker in self.workers:
+        for worker in self.cluster.workers():
             for line in self._run(worker, f"cat {FOLDER}/ran 2>/dev/null || true").splitlines():
                 number, what = line.split()
                 (begun if what == "begins" else ended)[int(number)] += 1
