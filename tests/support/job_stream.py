@@ -118,7 +118,7 @@ class JobStream:
 
         wait_until(enough, within=within, what=f"{count} jobs accepted", every=1)
 
-    def stop(self, *, within: float = 120) -> Fates:
+    def stop(self, *, within: float = 240) -> Fates:
         """End it, wait until all its jobs have ended, and tell their fates."""
         self._run(self.pod, f"touch {FOLDER}/stop")
         done = f"test -e {FOLDER}/done && echo done || true"
