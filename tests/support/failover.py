@@ -8,9 +8,6 @@ from enum import Enum
 from tests.support.ha_cluster import HaCluster
 from tests.support.job_stream import Fates, JobStream
 
-UNSAVED_S = 6.0
-"""slurmctld writes its table of jobs at most once in 5 s: what it accepted since dies with it."""
-
 
 class Fault(Enum):
     """What befalls the active slurmctld."""
@@ -31,12 +28,6 @@ class Outage:
     def seconds(self) -> float:
         """Until jobs were accepted again."""
         return self.fates.back_after(self.moment)
-
-    @property
-    def unexplained(self) -> list[int]:
-        """Lost jobs that slurmctld had time to write down."""
-        ended = {each.number: each.ended for each in self.fates.submissions}
-        return [number for number in self.fates.lost if ended[number] < self.moment - UNSAVED_S]
 
     def __str__(self) -> str:
         fates = self.fates
