@@ -246,6 +246,16 @@ async def test_a_cordoned_pod_is_drained_until_the_user_uncordons_it(stage: Stag
 
     await stage.eventually(back, what="the node takes work again")
 
+    async def shown() -> bool:
+        pod = (await stage.pods())["gpu-0"]
+        return shown_states(pod) == {"Idle"} and not any(
+            c.get("message")
+            for c in pod["status"]["conditions"]
+            if c["type"].startswith(keys.CONDITION_PREFIX)
+        )
+
+    await stage.eventually(shown, what="the pod shows neither the drain nor its reason")
+
 
 async def test_a_refused_pod_is_told_and_recovers(stage: Stage) -> None:
     await stage.apply(KEYS, controller("alba"), nodeset(1, image=""))

@@ -107,10 +107,7 @@ class Pods:
 
     async def set_conditions(self, action: PatchConditions) -> None:
         """Change our conditions by type; those of the kubelet and of others are not in the patch."""
-        conditions: list[JsonObject] = [msgspec.to_builtins(condition) for condition in action.wanted]
-        conditions += [{"$patch": "delete", "type": kind} for kind in action.removed]
-        body: JsonObject = {"metadata": {"uid": action.uid}, "status": {"conditions": conditions}}
-        await self._patch(action, body, action.resource_version, subresource="status")
+        await self._patch(action, conditions_patch(action), action.resource_version, subresource="status")
 
     async def adopt(self, action: AdoptPod) -> None:
         """Become the controller of an orphan, after the server confirmed that the NodeSet is still there."""
@@ -237,6 +234,16 @@ class Pods:
 
     def _key(self, action: DeletePod) -> ObjectKey:
         return ObjectKey(self._owner.namespace, action.name)
+
+
+def conditions_patch(action: PatchConditions) -> JsonObject:
+    """A strategic merge patch of the conditions.
+
+    A message is given even when it is empty: one left out would stay as it is, and be written again and again.
+    """
+    written: list[JsonObject] = [{"message": "", **msgspec.to_builtins(wanted)} for wanted in action.wanted]
+    removed: list[JsonObject] = [{"$patch": "delete", "type": kind} for kind in action.removed]
+    return {"metadata": {"uid": action.uid}, "status": {"conditions": [*written, *removed]}}
 
 
 def _manifest(action: CreatePod, template: PodTemplate) -> JsonObject:
