@@ -4,6 +4,7 @@ import contextlib
 import socket
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -32,12 +33,23 @@ class ApiServer:
     Args:
         controller_manager: run the built-in controllers too (garbage collection, service accounts, ...).
         scheduler: run the scheduler too.
+        apiserver_extra: more flags for kube-apiserver.
+        controller_manager_extra: more flags for kube-controller-manager.
     """
 
-    def __init__(self, *, controller_manager: bool = False, scheduler: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        controller_manager: bool = False,
+        scheduler: bool = False,
+        apiserver_extra: Sequence[str] = (),
+        controller_manager_extra: Sequence[str] = (),
+    ) -> None:
         self._stack = contextlib.ExitStack()
         self._with_controller_manager = controller_manager
         self._with_scheduler = scheduler
+        self._apiserver_extra = apiserver_extra
+        self._controller_manager_extra = controller_manager_extra
         self._plane: ControlPlane | None = None
 
     @property
@@ -104,7 +116,8 @@ class ApiServer:
             data=directory / "etcd",
             address=_LOOPBACK,
             ports=Ports(*free_ports(5)),
-            apiserver_extra=extra,
+            apiserver_extra=[*extra, *self._apiserver_extra],
+            controller_manager_extra=self._controller_manager_extra,
         )
 
     def _start(self, stack: contextlib.ExitStack, argv: list[str]) -> "_Child":

@@ -50,6 +50,7 @@ class ControlPlane:
         address: the address on which kube-apiserver is reached.
         first_service: the address of the Service `kubernetes`: the first of `service_range`.
         apiserver_extra: more flags for kube-apiserver.
+        controller_manager_extra: more flags for kube-controller-manager.
     """
 
     directory: Path
@@ -60,6 +61,7 @@ class ControlPlane:
     first_service: str = "10.96.0.1"
     pod_range: str = "10.244.0.0/16"
     apiserver_extra: Sequence[str] = ()
+    controller_manager_extra: Sequence[str] = ()
 
     @property
     def url(self) -> str:
@@ -190,6 +192,7 @@ def controller_manager(plane: ControlPlane) -> list[str]:
         "--use-service-account-credentials=true",
         "--kube-api-qps=100",
         "--kube-api-burst=200",
+        *plane.controller_manager_extra,
     ]
 
 

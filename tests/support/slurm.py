@@ -127,8 +127,9 @@ class Daemon:
 class SlurmCluster:
     """slurmctld and slurmrestd of one cluster, and slurmds when asked for."""
 
-    def __init__(self, state: Path) -> None:
+    def __init__(self, state: Path, extra_conf: str = "") -> None:
         self.state = state
+        self._extra_conf = extra_conf
         self.ports = dict(zip(("ctld", "rest", "slurmd"), free_ports(3), strict=True))
         self.jwt_key = secrets.token_bytes(32)
         self.ctld: Daemon | None = None
@@ -208,7 +209,7 @@ class SlurmCluster:
             path.mkdir(parents=True)
             os.chown(path, SLURM, SLURM)
         etc = self.state / "etc"
-        (etc / "slurm.conf").write_text(_CONF.format(**self.ports))
+        (etc / "slurm.conf").write_text(_CONF.format(**self.ports) + self._extra_conf)
         (etc / "cgroup.conf").write_text("CgroupPlugin=disabled\n")
         for name, key in (("slurm.key", secrets.token_bytes(128)), ("jwt.key", self.jwt_key)):
             (etc / name).write_bytes(key)
@@ -217,11 +218,11 @@ class SlurmCluster:
 
 
 @contextlib.contextmanager
-def slurm_cluster() -> Iterator[SlurmCluster]:
-    """A running cluster without nodes; everything of it is gone afterwards."""
+def slurm_cluster(extra_conf: str = "") -> Iterator[SlurmCluster]:
+    """A running cluster without nodes, perhaps with more lines of slurm.conf; all of it is gone afterwards."""
     state = Path(tempfile.mkdtemp(prefix="coil-slurm-"))
     state.chmod(0o755)
-    cluster = SlurmCluster(state)
+    cluster = SlurmCluster(state, extra_conf)
     try:
         cluster.start_ctld()
         cluster.start_rest()

@@ -239,7 +239,7 @@ class Pods:
 def conditions_patch(action: PatchConditions) -> JsonObject:
     """A strategic merge patch of the conditions.
 
-    A message is given even when it is empty: one left out would stay as it is, and be written again and again.
+    A message is given even when it is empty: left out, an old one would stay and be written in every pass.
     """
     written: list[JsonObject] = [{"message": "", **msgspec.to_builtins(wanted)} for wanted in action.wanted]
     removed: list[JsonObject] = [{"$patch": "delete", "type": kind} for kind in action.removed]
