@@ -7,6 +7,9 @@ VALUES ?=
 OPERATOR_VALUES ?=
 # How often each fault strikes in `make bench-failover`.
 TIMES ?= 1
+# Workers of `make bench-scale`, and the command line of the operator it measures; coil when it is empty.
+N ?= 1000
+OPERATOR ?=
 # A KUBECONFIG of the shell is not meant for us: only one given to make is.
 ifneq ($(origin KUBECONFIG),command line)
 override KUBECONFIG :=
@@ -14,7 +17,7 @@ endif
 unexport KUBECONFIG
 .DEFAULT_GOAL := help
 SHELL := /bin/bash -o pipefail
-.PHONY: help venv up down test check lint types layers unit test-servers e2e bench-runtime bench-build bench-failover soak-outage images crds docs lock lab-build
+.PHONY: help venv up down test check lint types layers unit test-servers e2e bench-runtime bench-build bench-failover bench-scale soak-outage images crds docs lock lab-build
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,7 +53,8 @@ unit:
 
 test-servers: venv lab-build images ## Tests against a misbehaving server, the real API server, real Slurm daemons
 	@echo "==> tests against real servers"
-	@$(BIN)/pytest -q tests/wire tests/apiserver tests/slurm tests/images tests/charts
+	@$(BIN)/python -m lab build kwok
+	@$(BIN)/pytest -q tests/wire tests/apiserver tests/slurm tests/images tests/charts tests/scale
 
 e2e: venv ## Tests with real pods and real jobs in the lab
 	@$(BIN)/python -m lab demo
@@ -67,6 +71,10 @@ bench-failover: venv ## sbatch after faults of slurmctld, with and without backu
 
 soak-outage: venv ## Operator and webhook down for ten minutes under running jobs (needs `make up`)
 	@COIL_OUTAGE_S=600 $(BIN)/pytest -q -s tests/e2e/test_outage.py
+
+bench-scale: export OPERATOR := $(OPERATOR)
+bench-scale: venv ## A NodeSet at size on simulated machines and real Slurm: N=1000, OPERATOR='command' for another
+	@$(BIN)/python -m benchmarks.scale $(N) --json $(or $(JSON),scale-$(N).json)
 
 images: venv ## Build the container images into the user cache
 	@$(BIN)/python -m lab images

@@ -219,7 +219,7 @@ class SlurmCluster:
 
 @contextlib.contextmanager
 def slurm_cluster(extra_conf: str = "") -> Iterator[SlurmCluster]:
-    """A running cluster without nodes, perhaps with more lines of slurm.conf; all of it is gone afterwards."""
+    """A running cluster without nodes, with these lines added to slurm.conf; it is gone afterwards."""
     state = Path(tempfile.mkdtemp(prefix="coil-slurm-"))
     state.chmod(0o755)
     cluster = SlurmCluster(state, extra_conf)

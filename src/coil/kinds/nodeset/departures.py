@@ -81,6 +81,8 @@ def _lost(snapshot: Snapshot, condemned: Mapping[str, Cause], scaling: Scaling, 
         and worker.uid not in condemned
         and may_delete(worker, snapshot).allowed
     ]
+    if not found:
+        return []
     apart = {worker.uid for worker in found}
     return found[: disruption_budget(snapshot, scaling, condemned, now, apart=apart)]
 

@@ -24,6 +24,7 @@ class Memory:
         self.expectations = Expectations(clock)
         self._absent: dict[ObjectKey, dict[tuple[str, bool], float]] = {}
         self._placed: dict[ObjectKey, dict[str, tuple[str, str]]] = {}
+        self._commented: dict[ObjectKey, float] = {}
         self._reserved: dict[ObjectKey, tuple[ReservationUpdate, Reservation | None]] = {}
         self._outdated: dict[ObjectKey, dict[str, tuple[set[str], float]]] = {}
 
@@ -66,6 +67,14 @@ class Memory:
         """See `Snapshot.placed`."""
         return self._placed.get(owner, {})
 
+    def commented(self, owner: ObjectKey, at: float) -> None:
+        """Comments of Slurm nodes were written; `at` in UNIX seconds."""
+        self._commented[owner] = at
+
+    def commented_at(self, owner: ObjectKey) -> float:
+        """See `Snapshot.commented_at`."""
+        return self._commented.get(owner, 0.0)
+
     def reserved(self, owner: ObjectKey, put: ReservationUpdate, held: Reservation | None) -> None:
         """A reservation was written while Slurm showed `held`."""
         self._reserved[owner] = put, held
@@ -88,6 +97,7 @@ class Memory:
         self._absent.pop(owner, None)
         self._reserved.pop(owner, None)
         self._placed.pop(owner, None)
+        self._commented.pop(owner, None)
 
     def _shows_outdated(self, owner: ObjectKey, cached: Iterable[KubeObject]) -> bool:
         outdated = self._outdated.get(owner)

@@ -122,6 +122,7 @@ class Observer:
             held=held.read(nodeset.metadata.annotations),
             claims=self._claims(nodeset, claims.pods),
             placed=self._memory.placed(nodeset.metadata.key),
+            commented_at=self._memory.commented_at(nodeset.metadata.key),
             propagated_conditions=self._options.propagated_node_conditions,
         )
         return Observation(

@@ -80,6 +80,7 @@ def make_plan(snapshot: Snapshot, now: float) -> Plan:
     patches = _patches(snapshot, wanted, gone)
     retention = plan_retention(snapshot, condemned)
     revived = {name for revival in revivals for name in revival.nodes}
+    comments, comments_due = plan_comments(snapshot, revived, now)
     return Plan(
         scaling=scaling,
         actions=(
@@ -89,13 +90,13 @@ def make_plan(snapshot: Snapshot, now: float) -> Plan:
             *plan_memory(snapshot, departures.deletions),
             *departures.deletions,
             *(() if snapshot.fault else scaling.create),
-            *plan_comments(snapshot, revived),
+            *comments,
             *plan_topology(snapshot),
             *plan_features(snapshot.workers),
             *_conditions(snapshot, gone, now),
         ),
         notices=tuple(plan_notices(snapshot, scaling, wanted, patches, departures)),
-        requeue_after=_requeue(snapshot, departures.retry_after, now),
+        requeue_after=_requeue(snapshot, min(departures.retry_after, comments_due), now),
         conflicts=retention.conflicts,
         waiting=departures.waiting,
     )
@@ -138,10 +139,11 @@ def _patches(snapshot: Snapshot, wanted: Mapping[str, Cause], gone: Collection[s
 def _conditions(snapshot: Snapshot, gone: Collection[str], now: float) -> list[PatchConditions]:
     """Slurm states to show on pods; pods about which nothing is known keep what they show."""
     found: list[PatchConditions] = []
+    written_at = times.text(now)
     for worker in _staying(snapshot, gone):
         if worker.registration is Registration.UNKNOWN:
             continue
-        written, removed = condition_changes(worker.pod, worker.record, times.text(now))
+        written, removed = condition_changes(worker.pod, worker.record, written_at)
         if written or removed:
             version = worker.pod.metadata.resource_version
             found.append(

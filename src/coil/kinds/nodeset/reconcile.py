@@ -21,7 +21,7 @@ from coil.kinds.children import Children
 from coil.kinds.frame import control
 from coil.kinds.nodeset import report
 from coil.kinds.nodeset.act import PODS, Means, perform, problem
-from coil.kinds.nodeset.actions import SetTopology
+from coil.kinds.nodeset.actions import SetComment, SetTopology
 from coil.kinds.nodeset.freshness import Freshness
 from coil.kinds.nodeset.maintain import Upkeep, finalize, look_after
 from coil.kinds.nodeset.memory import Memory
@@ -141,6 +141,8 @@ class Reconciler:
             actions, Means(pods=pods, freshness=freshness, slurm=slurm, template=seen.template)
         )
         self._remember_topology(seen, plan, problems)
+        if any(isinstance(action, SetComment) for action in plan.actions):
+            self._memory.commented(nodeset.metadata.key, time.time())
         if seen.snapshot.fault is not None:
             problems.append(Problem(PODS, seen.snapshot.fault.reason, seen.snapshot.fault.message))
         problems += [Problem(PODS, "HostnameRefused", refusal) for refusal in plan.scaling.refusals]

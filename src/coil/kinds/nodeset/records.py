@@ -1,5 +1,6 @@
 """What node records of Slurm must say about their pods (spec: nodeset 20, 21, 24.1)."""
 
+import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 
@@ -7,20 +8,57 @@ from coil.api import keys
 from coil.kinds.nodeset.actions import SetComment, SetFeatures, SetTopology
 from coil.kinds.nodeset.identity import encode_comment, pod_info
 from coil.kinds.nodeset.marks import host_topology
-from coil.kinds.nodeset.snapshot import Snapshot, Worker
+from coil.kinds.nodeset.snapshot import Known, Snapshot, Worker
+from coil.kinds.nodeset.times import seconds
 from coil.slurm.wire import SlurmNode
 
+FEW = 16
+"""Up to so many comments are written at once; more wait until no worker turns ready any more."""
+CALM = 5.0
+"""Seconds without a worker that turned ready, after which many comments are written."""
+PATIENCE = 60.0
+"""Seconds after which the first of many comments is written, however many workers still turn ready."""
 
-def plan_comments(snapshot: Snapshot, revived: Collection[str]) -> list[SetComment]:
-    """Comments to write. A node that is being revived keeps the old one, which is the proof that it moved."""
-    found: list[SetComment] = []
-    for worker in snapshot.workers:
-        if worker.record is None or not worker.speaks_for_record or worker.slurm_name in revived:
-            continue
-        comment = encode_comment(pod_info(snapshot.nodeset, worker.pod))
-        if worker.record.comment != comment:
-            found.append(SetComment(node=worker.slurm_name, comment=comment))
-    return found
+
+def plan_comments(snapshot: Snapshot, revived: Collection[str], now: float) -> tuple[list[SetComment], float]:
+    """Comments to write, and the seconds after which those that wait are due.
+
+    A node that is being revived keeps the old one, which is the proof that it moved. Each comment differs, so
+    each is a call; it changes the node table, which is then read anew. So many are written in one go, not
+    while workers are being started, and none is written again before Slurm has shown what was written.
+    """
+    if isinstance(snapshot.slurm, Known) and snapshot.slurm.observed_at <= snapshot.commented_at:
+        return [], math.inf
+    found = {
+        worker.uid: SetComment(node=worker.slurm_name, comment=comment)
+        for worker in snapshot.workers
+        if (comment := _new_comment(snapshot, worker)) and worker.slurm_name not in revived
+    }
+    due = _due(snapshot, found.keys(), now)
+    return ([], due) if due > 0 else (list(found.values()), math.inf)
+
+
+def _new_comment(snapshot: Snapshot, worker: Worker) -> str:
+    if worker.record is None or not worker.speaks_for_record:
+        return ""
+    comment = encode_comment(pod_info(snapshot.nodeset, worker.pod))
+    return "" if worker.record.comment == comment else comment
+
+
+def _due(snapshot: Snapshot, lacking: Collection[str], now: float) -> float:
+    if len(lacking) <= FEW:
+        return 0
+    starting = (worker for worker in snapshot.workers if not worker.terminating and not worker.finished)
+    calm = max(_started_by(worker) for worker in starting)
+    first = min(worker.ready_since for worker in snapshot.workers if worker.uid in lacking)
+    return min(calm, first + PATIENCE) - now
+
+
+def _started_by(worker: Worker) -> float:
+    """When it is taken to have started: some time after it turned ready, or much later if it does not."""
+    if worker.healthy:
+        return worker.ready_since + CALM
+    return seconds(worker.pod.metadata.creation_timestamp) + PATIENCE
 
 
 def plan_topology(snapshot: Snapshot) -> list[SetTopology]:

@@ -30,6 +30,8 @@ def plan_rollout(snapshot: Snapshot, scaling: Scaling, now: float) -> Mapping[st
     if strategy == "OnDelete" or snapshot.fault is not None:
         return {}
     old = [worker for worker in scaling.staying if not is_current(worker, snapshot)]
+    if not old:
+        return {}
     chosen = [worker for worker in old if _is_broken(worker, now)]
     others = [worker for worker in old if not _is_broken(worker, now)]
     if strategy == "ScheduledUpdate":

@@ -9,7 +9,7 @@ from coil.kinds.nodeset.actions import CreatePod
 from coil.kinds.nodeset.drain import Cause, own_cause
 from coil.kinds.nodeset.snapshot import Snapshot, Worker
 
-BURST = 250
+BURST = 500
 """Most pods that one pass creates, and most that it deletes."""
 
 

@@ -195,6 +195,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Volume claims that the pods name, by name; empty without claim templates."""
     placed: Mapping[str, tuple[str, str]] = {}
     """By uid of the pod: the topology that was written for it, and what Slurm showed before."""
+    commented_at: float = 0.0
+    """When comments were last written, UNIX seconds."""
     propagated_conditions: tuple[str, ...] = ()
     """Types of Kubernetes node conditions that become drain reasons."""
 

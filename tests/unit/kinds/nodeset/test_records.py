@@ -3,20 +3,72 @@
 from coil.api import keys
 from coil.kinds.nodeset.actions import SetComment, SetFeatures, SetTopology
 from coil.kinds.nodeset.identity import encode_comment, pod_info
-from coil.kinds.nodeset.records import merge_features, plan_comments, plan_features, plan_topology
-from tests.support.workers import host, nodeset, pod, record, replace, snapshot
+from coil.kinds.nodeset.records import (
+    CALM,
+    FEW,
+    PATIENCE,
+    merge_features,
+    plan_comments,
+    plan_features,
+    plan_topology,
+)
+from coil.kinds.nodeset.snapshot import Known, Snapshot
+from coil.kinds.nodeset.times import text
+from tests.support.workers import NOW, host, nodeset, pod, record, replace, snapshot
 
 COMMENT = encode_comment(pod_info(nodeset(), pod(0)))
 
 
+def comments(seen: Snapshot, now: float = NOW) -> list[SetComment]:
+    return plan_comments(seen, (), now)[0]
+
+
 def test_a_healthy_workers_record_names_its_pod() -> None:
     seen = snapshot([pod(0)], [record("gpu-0", comment="rack 7")])
-    assert plan_comments(seen, ()) == [SetComment(node="gpu-0", comment=COMMENT)]
+    assert comments(seen) == [SetComment(node="gpu-0", comment=COMMENT)]
+    assert plan_comments(seen, {"gpu-0"}, NOW)[0] == [], "a node that is revived keeps its comment"
 
 
 def test_a_right_comment_and_an_unready_pod_need_no_write() -> None:
-    assert plan_comments(snapshot([pod(0)], [record("gpu-0", comment=COMMENT)]), ()) == []
-    assert plan_comments(snapshot([pod(0, ready=False)], [record("gpu-0")]), ()) == []
+    assert comments(snapshot([pod(0)], [record("gpu-0", comment=COMMENT)])) == []
+    assert comments(snapshot([pod(0, ready=False)], [record("gpu-0")])) == []
+
+
+def test_many_comments_wait_until_no_worker_turns_ready_any_more() -> None:
+    start = snapshot([pod(0)]).workers[0].ready_since
+    few, many = (
+        snapshot([pod(n) for n in range(count)], [record(f"gpu-{n}") for n in range(count)])
+        for count in (FEW, FEW + 1)
+    )
+    assert len(comments(few, start + 1)) == FEW
+    assert plan_comments(many, (), start + 1) == ([], CALM - 1)
+    assert len(comments(many, start + CALM)) == FEW + 1
+
+
+def test_many_comments_wait_for_workers_that_were_just_made() -> None:
+    seen = snapshot([pod(n) for n in range(FEW + 1)], [record(f"gpu-{n}") for n in range(FEW + 1)])
+    start = seen.workers[0].ready_since
+    made = snapshot([pod(99, ready=False, created=text(start - 20))]).workers
+    starting = replace(seen, workers=(*seen.workers, *made))
+    assert plan_comments(starting, (), start + 10) == ([], PATIENCE - 30)
+    ended = replace(seen, workers=(*seen.workers, *snapshot([pod(99, phase="Failed")]).workers))
+    assert len(comments(ended, start + 10)) == FEW + 1
+
+
+def test_many_comments_do_not_wait_for_ever() -> None:
+    seen = snapshot([pod(n) for n in range(FEW + 2)], [record(f"gpu-{n}") for n in range(FEW + 2)])
+    start = seen.workers[0].ready_since
+    late = snapshot([pod(99, ready_since=text(start + PATIENCE))]).workers
+    still = replace(seen, workers=(*seen.workers, *late))
+    assert plan_comments(still, (), start + PATIENCE - 1) == ([], 1)
+    assert len(comments(still, start + PATIENCE)) == FEW + 2
+
+
+def test_no_comment_is_written_again_before_slurm_has_shown_it() -> None:
+    seen = snapshot([pod(0)], [record("gpu-0")])
+    assert isinstance(seen.slurm, Known)
+    assert comments(replace(seen, commented_at=seen.slurm.observed_at)) == []
+    assert comments(replace(seen, commented_at=seen.slurm.observed_at - 1))
 
 
 def test_features_of_the_specification() -> None:

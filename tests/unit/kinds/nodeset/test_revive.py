@@ -97,9 +97,9 @@ def test_nothing_to_clear_or_not_allowed(state: str) -> None:
 def test_the_comment_of_a_moved_worker_changes_only_after_it_came_back() -> None:
     seen = snapshot([pod(0)], [record("gpu-0", "DOWN", "Not responding", comment=ELSEWHERE)])
     names = {name for revival in plan_revivals(seen, {}) for name in revival.nodes}
-    assert plan_comments(seen, names) == []
+    assert plan_comments(seen, names, NOW)[0] == []
     seen = snapshot([pod(0)], [record("gpu-0", comment=ELSEWHERE)])
-    (change,) = plan_comments(seen, set())
+    (change,) = plan_comments(seen, (), NOW)[0]
     assert '"node":"kn-0"' in change.comment
 
 

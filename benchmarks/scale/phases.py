@@ -1,0 +1,229 @@
+"""The life of one NodeSet, measured phase by phase."""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from benchmarks.scale import bare
+from benchmarks.scale.audit import Audit
+from benchmarks.scale.measuring import Meter, Phase
+from benchmarks.scale.objects import IMAGES, NAMESPACE, NODESET, objects
+from benchmarks.scale.traffic import Counted
+from benchmarks.scale.usage import Process
+from benchmarks.scale.watching import Watched
+from benchmarks.scale.world import World, operator, world
+from coil.api.keys import PORT_SLURMRESTD
+from coil.kube import core
+from coil.kube.cache import Caches
+from coil.slurm.client import SlurmClient
+from coil.slurm.tokens import TokenSource
+from coil.support.tasks import Tasks
+
+QUIET_S = 6.5
+"""Nothing is written for so long: the operator has finished. Longer than it waits on purpose."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to measure."""
+
+    count: int
+    operator: str = ""
+    """Command line of the operator; coil when it is empty."""
+    steady_s: float = 60.0
+    changes: int = 50
+    """State changes in Slurm whose way to the pod is timed."""
+    roll: bool = True
+
+    @property
+    def patience(self) -> float:
+        """Seconds after which a phase is given up."""
+        return 120 + self.count / 2
+
+
+class Results(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that was measured."""
+
+    count: int
+    bare: bare.Bare
+    phases: list[Phase]
+    latencies_s: list[float]
+
+    def phase(self, name: str) -> Phase:
+        """A phase by its name."""
+        return next(phase for phase in self.phases if phase.name == name)
+
+
+Say = Callable[[str], None]
+
+
+async def measure(plan: Plan, say: Say) -> Results:
+    """Run all phases in a world made for them."""
+    say(f"starting a control plane, {plan.count} machines and as many Slurm nodes")
+    async with world(plan.count) as made, _watching(made) as (pods, bare_pods):
+        say("bare: making and deleting small pods")
+        async with made.client("scale-bare") as client:
+            limit = await bare.measure(client, "default", bare_pods, plan.count, plan.patience)
+        counted = Counted(made.cluster.ports["rest"])
+        async with counted.listening(PORT_SLURMRESTD):
+            with operator(made, plan.operator) as process:
+                meter = Meter(Process(process.pid), counted, Audit(made.server.audit_log))
+                run = Run(plan, made, pods, meter, say)
+                await run.everything()
+    return Results(count=plan.count, bare=limit, phases=run.phases, latencies_s=run.latencies)
+
+
+@asynccontextmanager
+async def _watching(made: World) -> AsyncIterator[tuple[Watched, Watched]]:
+    """Worker pods and bare pods."""
+    workers, bares = Watched(NAMESPACE, f"{NODESET}-"), Watched("default", "bare-")
+    async with made.client("scale-watcher") as client, Tasks() as tasks:
+        caches = Caches(client)
+        store = caches.store(core.PODS)
+        store.on_event(workers.seen)
+        store.on_event(bares.seen)
+        tasks.spawn("caches", caches.run())
+        await caches.sync()
+        yield workers, bares
+
+
+class Run:
+    """The phases after the bare loop."""
+
+    def __init__(self, plan: Plan, made: World, pods: Watched, meter: Meter, say: Say) -> None:
+        self._plan = plan
+        self._world = made
+        self._pods = pods
+        self._meter = meter
+        self._say = say
+        self.phases: list[Phase] = []
+        self.latencies: list[float] = []
+
+    async def everything(self) -> None:
+        """One phase after the other; each begins when nothing is written any more."""
+        count = self._plan.count
+        await self._prepare()
+        await self._grow(count)
+        await self._steady()
+        if self._plan.changes:
+            await self._change_states()
+        if self._plan.roll:
+            await self._roll()
+        await self._shrink("half", count - count // 2)
+        await self._quiet()
+        await self._shrink("none", 0)
+
+    async def _prepare(self) -> None:
+        await asyncio.to_thread(self._world.kubectl, "create", "namespace", NAMESPACE)
+        await self._apply(*objects(self._world, self._plan.count))
+        async with asyncio.timeout(120):
+            # The operator has begun: it has read Slurm and told about the NodeSet.
+            while not await self._observed():  # noqa: ASYNC110 -- other processes set no event
+                await asyncio.sleep(0.5)
+        await self._quiet()
+
+    async def _observed(self) -> bool:
+        told = ("get", "nodeset", NODESET, "-n", NAMESPACE, "-o", "jsonpath={.status.selector}")
+        if not await asyncio.to_thread(self._world.kubectl, *told):
+            return False
+        return self._meter.has_read_slurm()
+
+    async def _grow(self, count: int) -> None:
+        pods = self._pods
+        self._begin(f"0 to {count} workers")
+        await self._scale(count)
+        await pods.until(lambda: len(pods.pods) >= count, self._plan.patience, "all workers are made")
+        self._lap("created")
+        await pods.until(lambda: len(pods.ready) >= count, self._plan.patience, "all workers run")
+        self._lap("running")
+        await self._quiet()
+        self._lap("settled")
+
+    async def _steady(self) -> None:
+        self._begin(f"nothing changes for {self._plan.steady_s:g} s")
+        await asyncio.sleep(self._plan.steady_s)
+        self._lap("steady")
+
+    async def _change_states(self) -> None:
+        self._begin(f"{self._plan.changes} state changes in Slurm")
+        chosen = random.Random(7)  # noqa: S311 -- the same choice in each run
+        names = sorted(self._pods.pods)
+        tokens = TokenSource(self._world.cluster.jwt_key)
+        client = SlurmClient(self._world.cluster.base_url, tokens)
+        for number in range(self._plan.changes):
+            name, reason = chosen.choice(names), f"change {number}"
+            took = await self._seen(
+                client.drain([name], reason), lambda n=name, r=reason: self._pods.shows(n, "Drain", r)
+            )
+            self.latencies.append(took)
+            # Random pauses: a change may fall anywhere between two polls.
+            await asyncio.sleep(chosen.random())
+            await self._seen(client.undrain([name]), lambda n=name: not self._pods.shows(n, "Drain"))
+        self._lap("changes")
+        await self._quiet()
+
+    async def _seen(self, change: Awaitable[None], shown: Callable[[], bool]) -> float:
+        """Seconds from the change, which Slurm has taken when its call returns, to what the pod shows."""
+        begin = time.monotonic()
+        await change
+        await self._pods.until(shown, 60, "the pod shows the change")
+        return time.monotonic() - begin
+
+    async def _roll(self) -> None:
+        before = {pod.metadata.uid for pod in self._pods.pods.values()}
+        self._begin("a new image for all")
+        await self._patch({"spec": {"slurmd": {"image": IMAGES[1]}}})
+
+        def rolled() -> bool:
+            pods = self._pods
+            new = before.isdisjoint(pod.metadata.uid for pod in pods.pods.values())
+            return new and len(pods.ready) == self._plan.count
+
+        await self._pods.until(rolled, 4 * self._plan.patience, "all workers are new and run")
+        self._lap("rolled")
+        await self._quiet()
+
+    async def _shrink(self, name: str, left: int) -> None:
+        self._begin(f"down to {left} workers")
+        await self._scale(left)
+        pods = self._pods
+        await pods.until(lambda: len(pods.pods) <= left, self._plan.patience, f"{left} workers are left")
+        self._lap(name)
+
+    async def _quiet(self) -> None:
+        """Wait until nothing was written for a while."""
+        deadline = time.monotonic() + self._plan.patience
+        last, since = self._meter.written(), time.monotonic()
+        while time.monotonic() - since < QUIET_S:
+            if time.monotonic() > deadline:
+                raise TimeoutError("the operator did not stop writing")
+            await asyncio.sleep(0.5)
+            now = self._meter.written()
+            if now != last:
+                last, since = now, time.monotonic()
+
+    def _begin(self, what: str) -> None:
+        self._say(what)
+        self._meter.begin()
+
+    def _lap(self, name: str) -> None:
+        phase = self._meter.lap(name)
+        self.phases.append(phase)
+        self._say(
+            f"  {name}: {phase.seconds:.1f} s, {phase.cpu_s:.2f} CPU-s, {phase.slurm_total} Slurm calls"
+        )
+
+    async def _scale(self, replicas: int) -> None:
+        await self._patch({"spec": {"replicas": replicas}})
+
+    async def _patch(self, body: dict[str, Any]) -> None:
+        text = msgspec.json.encode(body).decode()
+        patch = ("patch", "nodeset", NODESET, "-n", NAMESPACE, "--type=merge", "-p", text)
+        await asyncio.to_thread(self._world.kubectl, *patch)
+
+    async def _apply(self, *objects: dict[str, Any]) -> None:
+        await asyncio.to_thread(lambda: self._world.apply(*objects, namespace=NAMESPACE))
