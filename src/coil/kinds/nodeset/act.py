@@ -39,13 +39,15 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     freshness: Freshness
     slurm: SlurmWrites | None = None
     template: PodTemplate | None = None
+    goes_on: bool = False
+    """More pods are missing than one pass makes."""
 
 
 async def perform(actions: Sequence[Action], means: Means) -> list[Problem]:
     """Do the actions, kind by kind; marks and owners of claims before drains before deletions.
 
     A node is drained only when its pod bears the mark: without it no later pass would know that the drain is
-    the operator's, and why.
+    the operator's, and why. What pods show of Slurm waits while one pass after the other makes pods.
     """
     pods = means.pods
     problems = [
@@ -60,13 +62,17 @@ async def perform(actions: Sequence[Action], means: Means) -> list[Problem]:
     problems += await _each(actions, OwnClaim, pods.own_claim)
     problems += await _each(actions, Remember, pods.remember)
     problems += await _removals(actions, pods, means.freshness)
+    making = means.goes_on and means.template is not None
     if means.template is not None:
-        problems += await _creations(actions, pods, means.template)
+        refused = await _creations(actions, pods, means.template)
+        making = making and not refused
+        problems += refused
     if means.slurm is not None:
-        pruned, refused = await means.slurm.prune(actions, means.freshness)
+        pruned, kept = await means.slurm.prune(actions, means.freshness)
         pods.tell_pruned(pruned)
-        problems += [*refused, *await means.slurm.describe(actions)]
-    problems += await _each(actions, PatchConditions, pods.set_conditions)
+        problems += [*kept, *await means.slurm.describe(actions)]
+    if not making:
+        problems += await _each(actions, PatchConditions, pods.set_conditions)
     return problems
 
 

@@ -67,7 +67,7 @@ def make_plan(snapshot: Snapshot, now: float) -> Plan:
     """Decide what this pass does; `now` in UNIX seconds."""
     scaling = plan_daemons(snapshot) if snapshot.nodeset.daemon else plan_replicas(snapshot)
     if not snapshot.settled:
-        return Plan(scaling=scaling, actions=tuple(_conditions(snapshot, (), now)))
+        return Plan(scaling=scaling, actions=() if scaling.goes_on else tuple(_conditions(snapshot, (), now)))
     condemned = {**plan_rollout(snapshot, scaling, now), **scaling.condemned}
     departures = plan_departures(snapshot, condemned, scaling, now)
     revivals = plan_revivals(snapshot, condemned)

@@ -137,9 +137,14 @@ class Reconciler:
         pods = Pods(self._client, self._record, self._memory, nodeset)
         slurm = SlurmWrites(seen.cluster.client) if seen.cluster is not None else None
         actions = (*seen.claims.adopt, *seen.claims.release, *plan.actions)
-        problems += await perform(
-            actions, Means(pods=pods, freshness=freshness, slurm=slurm, template=seen.template)
+        means = Means(
+            pods=pods,
+            freshness=freshness,
+            slurm=slurm,
+            template=seen.template,
+            goes_on=plan.scaling.goes_on,
         )
+        problems += await perform(actions, means)
         self._remember_topology(seen, plan, problems)
         if any(isinstance(action, SetComment) for action in plan.actions):
             self._memory.commented(nodeset.metadata.key, time.time())

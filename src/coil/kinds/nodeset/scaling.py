@@ -30,6 +30,11 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
     """Why some Kubernetes nodes get no worker although they should."""
 
     @property
+    def goes_on(self) -> bool:
+        """More pods are missing than one pass makes."""
+        return len(self.create) == BURST < self.missing
+
+    @property
     def staying(self) -> list[Worker]:
         """Workers that do not leave because of scaling."""
         return stay(self.mine, self.condemned)

@@ -2,10 +2,21 @@
 
 from typing import Any, cast
 
+import msgspec
 import pytest
 
+from coil.api.controller import Controller
+from coil.build.nodeset import PodInputs, template
 from coil.kinds.nodeset.act import Means, perform
-from coil.kinds.nodeset.actions import Action, DeletePod, Drain, PatchPod, Remember
+from coil.kinds.nodeset.actions import (
+    Action,
+    CreatePod,
+    DeletePod,
+    Drain,
+    PatchConditions,
+    PatchPod,
+    Remember,
+)
 from coil.kinds.nodeset.freshness import Freshness
 from coil.kinds.nodeset.memory import Memory
 from coil.kinds.nodeset.pods import Pods
@@ -17,6 +28,10 @@ from tests.support.workers import nodeset, pod
 
 pytestmark = pytest.mark.asyncio
 
+CONTROLLER = {
+    "metadata": {"name": "main", "namespace": "slurm"},
+    "spec": {"slurmKeyRef": {"name": "keys", "key": "slurm.key"}},
+}
 MARK = {"nodeset.slinky.slurm.net/pod-cordon": "true"}
 
 
@@ -75,3 +90,43 @@ async def test_a_pod_is_not_deleted_before_it_is_written_what_others_hold_there(
     ]
     assert await done(actions) == ["delete a", "delete b"]
     assert await done(actions, gpu=refusal) == ["delete b"]
+
+
+class Makers(Servers):
+    """Makes pods, or refuses to."""
+
+    def __init__(self, refusal: ApiError | None = None) -> None:
+        super().__init__()
+        self._refusal = refusal
+
+    async def create(self, *_: Any, **__: Any) -> Any:
+        if self._refusal is not None:
+            raise self._refusal
+        self.done.append("create")
+        return pod(0)
+
+    async def patch(self, *_: Any, **__: Any) -> Any:
+        self.done.append("conditions")
+        return pod(0, version="2")
+
+
+@pytest.mark.parametrize(
+    ("goes_on", "refusal", "expected"),
+    [
+        (True, None, ["create"]),
+        (False, None, ["create", "conditions"]),
+        (True, Unavailable(), ["conditions"]),
+    ],
+)
+async def test_conditions_of_pods_wait_while_pass_after_pass_makes_pods(
+    goes_on: bool, refusal: ApiError | None, expected: list[str]
+) -> None:
+    servers = Makers(refusal)
+    hands = Pods(cast("Client", servers), lambda *_: None, Memory(), nodeset())
+    made = template(nodeset(), PodInputs(controller=msgspec.convert(CONTROLLER, Controller)), "1")
+    actions: list[Action] = [
+        CreatePod(name="gpu-1", ordinal=1, why="missing"),
+        PatchConditions(name="gpu-0", uid="u", resource_version="1", removed=("SlurmNodeStateIdle",)),
+    ]
+    await perform(actions, Means(pods=hands, freshness=Freshness(), template=made, goes_on=goes_on))
+    assert servers.done == expected

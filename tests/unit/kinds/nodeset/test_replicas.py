@@ -41,6 +41,7 @@ def test_a_terminating_pod_holds_its_ordinal_and_its_place() -> None:
 def test_one_pass_creates_at_most_a_burst() -> None:
     scaling = scale(snapshot([], of=nodeset(replicas=1000)))
     assert len(scaling.create) == BURST
+    assert scaling.goes_on
     assert scaling.missing == 1000
 
 
