@@ -32,8 +32,11 @@ REFUSED = "the API server refused it (no image, no size of the claim): nothing w
 EARLY = "clients reach slurmctld and slurmdbd when they answer, not a probe period later"
 UNLABELLED = "I5: a single slurmctld that comes back while the operator is away is reached without its label"
 LIVE = "a last comment names the files from other ConfigMaps: slurmctld tells by it which ones it has"
+MARK = "what pods are made from is remembered on the workload"
 CONSEQUENCE = "follows from the changed text"
 GOODBYE = "I3: a stopping worker leaves the reason of a node that somebody else drained"
+
+WORKLOADS = ("StatefulSet", "Deployment")
 
 DEVIATIONS = {
     ("accounting-external", "ConfigMap/larch-config.data.slurm.conf"): Q2,
@@ -82,6 +85,24 @@ DEVIATIONS.update(
     }
 )
 
+
+def _mark_of(workload: JsonObject) -> str:
+    annotations = ".metadata.annotations"
+    return (
+        f"{annotations}.{keys.ANNOTATION_POD_TEMPLATE}"
+        if "annotations" in workload["metadata"]
+        else annotations
+    )
+
+
+DEVIATIONS.update(
+    {
+        (step.case, f"{kind}/{name}{_mark_of(step.outputs[kind, name])}"): MARK
+        for step in golden.all_steps()
+        for kind, name in step.outputs_of(*WORKLOADS)
+    }
+)
+
 CHANGED_LINES = {
     "ConfigMap/larch-config.data.slurm.conf": (
         ["AccountingStorageHost=dbd-accounting", "AccountingStoragePort=6819"],
@@ -103,7 +124,9 @@ CHANGED_LINES = {
 }
 """Where a text deviates: the lines of the reference and those of coil."""
 
-DEVIATED_OBJECTS = {(case, where.partition(".")[0]) for case, where in DEVIATIONS}
+DEVIATED_OBJECTS = {
+    (case, where.partition(".")[0]) for (case, where), why in DEVIATIONS.items() if why != MARK
+}
 TEXTS = ("labels", "annotations")
 PER_POD = ("Pod", "PersistentVolumeClaim", "ControllerRevision")
 
@@ -221,12 +244,24 @@ def test_revisions_are_those_of_the_reference(step: golden.Step) -> None:
 
 @pytest.mark.parametrize("step", golden.all_steps(), ids=str)
 def test_a_second_pass_writes_nothing(step: golden.Step) -> None:
-    """Invariant I8, for objects as the reference left them: nothing is written when coil takes over."""
+    """Invariant I8, for objects as the reference left them: coil writes its mark to workloads, once."""
     for key, manifest in manifests(step).items():
         live = step.outputs.get(key)
         if live is None or (step.case, f"{key[0]}/{key[1]}") in DEVIATED_OBJECTS:
             continue
-        assert merge_patch(_live(live), manifest) == {}, key
+        patch = merge_patch(_live(live), manifest)
+        if key[0] in WORKLOADS:
+            assert patch.pop("metadata")["annotations"].keys() == {keys.ANNOTATION_POD_TEMPLATE}
+        assert patch == {}, key
+
+
+@pytest.mark.parametrize("step", golden.all_steps(), ids=str)
+def test_no_pod_template_of_the_reference_is_changed(step: golden.Step) -> None:
+    """Not where coil would build another one either."""
+    for key, manifest in manifests(step).items():
+        if key[0] in WORKLOADS and key in step.outputs:
+            live = _live(step.outputs[key])
+            assert "template" not in merge_patch(live, manifest).get("spec", {}), key
 
 
 def _live(expected: JsonObject) -> JsonObject:

@@ -35,7 +35,11 @@ def namespace(api_server: ApiServer) -> str:
 def kubectl(server: ApiServer, *arguments: str, stdin: str | None = None) -> str:
     """Run kubectl as administrator and return what it printed."""
     command = [str(binaries.binary("kubectl")), f"--kubeconfig={server.kubeconfig}", *arguments]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=True).stdout
+    try:
+        return subprocess.run(command, input=stdin, capture_output=True, text=True, check=True).stdout
+    except subprocess.CalledProcessError as error:
+        error.add_note(error.stderr)
+        raise
 
 
 def writes(server: ApiServer, user: str | None = None) -> list[str]:

@@ -5,6 +5,7 @@ controllers too, but no scheduler and no kubelet: pods stay Pending. Each test w
 and gives them to its manager, so that managers do not meet.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -41,6 +42,13 @@ RULES = Path(__file__).parents[2] / "charts" / "slurm-operator" / "rules"
 @pytest.fixture(scope="session")
 def managed_server() -> Iterator[ApiServer]:
     """API server and built-in controllers, with our CRDs and the operator's role."""
+    with new_managed_server() as server:
+        yield server
+
+
+@contextlib.contextmanager
+def new_managed_server() -> Iterator[ApiServer]:
+    """The same for one's own, such as for tests that make Kubernetes nodes."""
     if not all(binaries.COMPONENTS[name].built for name in ("etcd", "kubernetes")):
         pytest.skip("the Kubernetes binaries are not built: run `make lab-build`")
     with ApiServer(controller_manager=True) as server:

@@ -11,13 +11,16 @@ object impossible.
 
 from coil.api import keys, names
 from coil.api.accounting import Accounting, StorageConfig
-from coil.build import core, metadata, pods
+from coil.build import core, metadata, pods, templates
 from coil.build import service as services
 from coil.build.errors import BuildError
 from coil.build.hashes import PodHashes
 from coil.build.slurmconf import AUTH_INFO, auth_alt_parameters
 from coil.support.conftext import ConfTextError, Section, merged_section, property_line, render
 from coil.support.objects import JsonObject
+
+NOT_IN_PODS = frozenset({"externalConfig", "extraConf", "service", "storageConfig"})
+"""Members of `spec` that the pod template does not depend on, or by a hash of the file only."""
 
 _FILE_MODE = 0o600
 
@@ -166,7 +169,7 @@ def stateful_set(accounting: Accounting, hashes: PodHashes) -> JsonObject | None
     pod_metadata = metadata.template_metadata(
         name, accounting, [own.labels, labels(accounting)], [own.annotations, operator]
     )
-    return {
+    manifest: JsonObject = {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
         "metadata": _metadata(accounting, template.labels, template.annotations),
@@ -179,6 +182,7 @@ def stateful_set(accounting: Accounting, hashes: PodHashes) -> JsonObject | None
             "template": {"metadata": pod_metadata, "spec": _pod_spec(accounting)},
         },
     }
+    return templates.marked(manifest, accounting, apart=NOT_IN_PODS)
 
 
 def _metadata(accounting: Accounting, *added: dict[str, str]) -> JsonObject:

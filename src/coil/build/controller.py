@@ -17,12 +17,15 @@ import msgspec
 from coil.api import keys, names
 from coil.api.controller import Controller, Endpoint, ServiceMonitor
 from coil.api.meta import LocalObjectReference
-from coil.build import core, metadata, pods, scripts
+from coil.build import core, metadata, pods, scripts, templates
 from coil.build import service as services
 from coil.build.errors import BuildError
 from coil.build.hashes import PodHashes, map_hash
 from coil.build.slurmconf import ConfigInputs, config_files, state_dir
 from coil.support.objects import JsonObject
+
+NOT_IN_PODS = frozenset({"accountingRef", "externalConfig", "extraConf", "metrics", "service"})
+"""Members of `spec` that the pod template does not depend on."""
 
 _METRICS_PATHS = ("/metrics/jobs", "/metrics/nodes", "/metrics/partitions", "/metrics/scheduler")
 _FILES_MARK = "# Files beside this one: "
@@ -150,12 +153,13 @@ def stateful_set(controller: Controller, hashes: PodHashes) -> JsonObject | None
     }
     if _needs_claim_template(controller):
         spec["volumeClaimTemplates"] = [_claim_template(controller)]
-    return {
+    manifest = {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
         "metadata": _metadata(controller, name, template.labels, template.annotations),
         "spec": spec,
     }
+    return templates.marked(manifest, controller, apart=NOT_IN_PODS)
 
 
 def service_monitor(controller: Controller) -> JsonObject | None:

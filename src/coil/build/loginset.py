@@ -9,19 +9,23 @@ Pure; each returns a manifest. BuildError says which member makes an object impo
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from coil.api import keys, names
 from coil.api.controller import Controller
 from coil.api.loginset import LoginSet
-from coil.build import core, metadata, pods, scripts
+from coil.build import core, metadata, pods, scripts, templates
 from coil.build import service as services
 from coil.build.errors import BuildError
 from coil.build.hashes import byte_hash
 from coil.build.worker import conf_server
 from coil.support.conftext import Section, render
 from coil.support.objects import JsonObject
+
+NOT_IN_PODS = frozenset({"extraSshdConfig", "replicas", "rootSshAuthorizedKeys", "service", "strategy"})
+"""Members of `spec` that the pod template does not depend on, or by a hash of the file only."""
 
 AUTHORIZED_KEYS = "authorized_keys"
 HOST_KEYS = tuple(
@@ -130,12 +134,20 @@ def deployment(loginset: LoginSet, inputs: PodInputs) -> JsonObject:
     }
     if loginset.spec.strategy is not None:
         spec["strategy"] = msgspec.to_builtins(loginset.spec.strategy)
-    return {
+    manifest: JsonObject = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": _metadata(loginset, name, template.labels, template.annotations),
         "spec": spec,
     }
+    return templates.marked(manifest, loginset, apart=NOT_IN_PODS, also=_of_cluster(inputs))
+
+
+def _of_cluster(inputs: PodInputs) -> list[Any]:
+    """What the pods take from the Controller and from the surroundings."""
+    controller = inputs.controller
+    key = msgspec.to_builtins(controller.spec.slurm_key_ref)
+    return [controller.metadata.name, key, conf_server(controller), inputs.cluster_domain]
 
 
 def _metadata(loginset: LoginSet, name: str, *added: dict[str, str]) -> JsonObject:

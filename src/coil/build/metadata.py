@@ -15,6 +15,8 @@ from coil.support.objects import JsonObject, ObjectMeta
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _NOT_COPIED = frozenset({LAST_APPLIED, keys.ANNOTATION_HELD, keys.ANNOTATION_REHEARSAL})
 _LABEL_LENGTH = 63
+_BOOKS = ("helm.sh/chart", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", LAST_APPLIED)
+_BOOKS_IN = ("meta.helm.sh/", "argocd.argoproj.io/", "fluxcd.io/")
 
 Texts = Mapping[str, str]
 
@@ -59,6 +61,19 @@ def template_metadata(
 def overlay(*sources: Texts) -> dict[str, str]:
     """The sources as one map, later ones winning, without what concerns their owner alone."""
     return {key: value for source in sources for key, value in source.items() if key not in _NOT_COPIED}
+
+
+def counted(metadata: Mapping[str, Texts]) -> dict[str, dict[str, str]]:
+    """Labels and annotations that pods are made anew for: not the books of tools that install things."""
+    texts = {
+        member: {name: text for name, text in metadata.get(member, {}).items() if not _is_book(name)}
+        for member in ("labels", "annotations")
+    }
+    return {member: kept for member, kept in texts.items() if kept}
+
+
+def _is_book(name: str) -> bool:
+    return name in _BOOKS or any(domain in name for domain in _BOOKS_IN)
 
 
 def controller_of(owner: Owner) -> JsonObject:

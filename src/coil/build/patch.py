@@ -9,8 +9,8 @@ and members that it allocates are kept, so a second pass over an unchanged world
 
 from typing import Any
 
+from coil.build import templates
 from coil.build.defaults import with_server_defaults
-from coil.build.metadata import LAST_APPLIED
 from coil.support.objects import JsonObject
 
 _SPEC_MEMBERS = {
@@ -26,18 +26,16 @@ _SPEC_MEMBERS = {
     "PodDisruptionBudget": ("maxUnavailable", "minAvailable", "selector"),
     "ServiceMonitor": ("endpoints", "namespaceSelector", "selector"),
 }
+_WORKLOADS = frozenset({"Deployment", "StatefulSet"})
 _DATA = {"ConfigMap": ("data", "binaryData"), "Secret": ("data",)}
 _CLUSTER_ADDRESSES = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
-_SCRIPT_CONTAINERS = frozenset({"logfile", "reconfigure", "initconf"})
-_RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
 
 
 def merge_patch(live: JsonObject, wanted: JsonObject) -> JsonObject:
     """The JSON merge patch that makes `live` what `wanted` asks for.
 
-    Labels and annotations of others stay. An immutable ConfigMap or Secret is left alone. A pod
-    template that differs only in the text of the built scripts stays as it is: nobody's pods are made
-    anew for that (docs: compatibility, taking over).
+    Labels and annotations of others stay. An immutable ConfigMap or Secret is left alone. Whether a pod
+    template becomes the built one or stays is decided by `coil.build.templates`.
 
     Raises:
         BuildError: `wanted` has a member of a type that the API server refuses.
@@ -46,6 +44,8 @@ def merge_patch(live: JsonObject, wanted: JsonObject) -> JsonObject:
     if kind in _DATA and live.get("immutable"):
         return {}
     complete = with_server_defaults(wanted)
+    if kind in _WORKLOADS:
+        complete = templates.settled(live, complete)
     patch: JsonObject = {}
     if metadata := _metadata(live["metadata"], complete["metadata"]):
         patch["metadata"] = metadata
@@ -108,8 +108,6 @@ def _spec(kind: str, live: JsonObject, wanted: JsonObject) -> JsonObject:
         return difference(live, _with_allocated(live, wanted))
     if kind in _SPEC_MEMBERS:
         live, wanted = _pick(live, _SPEC_MEMBERS[kind]), _pick(wanted, _SPEC_MEMBERS[kind])
-    if "template" in wanted and "template" in live:
-        wanted = wanted | {"template": _template(live["template"], wanted["template"])}
     if "updateStrategy" in wanted:
         _keep_rolling_defaults(live, wanted)
     return difference(live, wanted)
@@ -125,34 +123,6 @@ def _keep_rolling_defaults(live: JsonObject, wanted: JsonObject) -> None:
     strategy = wanted["updateStrategy"]
     if "rollingUpdate" in strategy:
         wanted["updateStrategy"] = strategy | {"rollingUpdate": rolling | strategy["rollingUpdate"]}
-
-
-def _template(live: JsonObject, wanted: JsonObject) -> JsonObject:
-    """`wanted`, or `live` when the two differ in nothing that matters to a running pod."""
-    restarted = ((live.get("metadata") or {}).get("annotations") or {}).get(_RESTARTED_AT)
-    if restarted:
-        metadata = wanted["metadata"]
-        annotations = {_RESTARTED_AT: restarted, **metadata.get("annotations", {})}
-        wanted = wanted | {"metadata": metadata | {"annotations": annotations}}
-    return live if _same(_without_cosmetics(live), _without_cosmetics(wanted)) else wanted
-
-
-def _without_cosmetics(template: JsonObject) -> JsonObject:
-    metadata = template.get("metadata") or {}
-    annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k != LAST_APPLIED}
-    spec = template["spec"]
-    containers = [_without_script(container) for container in spec.get("initContainers") or ()]
-    return {
-        "metadata": metadata | {"annotations": annotations},
-        "spec": spec | {"initContainers": containers},
-    }
-
-
-def _without_script(container: JsonObject) -> JsonObject:
-    command = container.get("command") or []
-    if container.get("name") in _SCRIPT_CONTAINERS and "-c" in command[:-1]:
-        return container | {"command": command[:-1]}
-    return container
 
 
 def _with_allocated(live: JsonObject, wanted: JsonObject) -> JsonObject:

@@ -6,13 +6,18 @@
 Pure; each returns a manifest. BuildError says which member makes an object impossible.
 """
 
+import msgspec
+
 from coil.api import keys, names
 from coil.api.controller import Controller
 from coil.api.restapi import RestApi
-from coil.build import core, metadata, pods
+from coil.build import core, metadata, pods, templates
 from coil.build import service as services
 from coil.build.errors import BuildError
 from coil.support.objects import JsonObject
+
+NOT_IN_PODS = frozenset({"replicas", "service"})
+"""Members of `spec` that the pod template does not depend on."""
 
 _FILE_MODE = 0o600
 _PROBE_FAILURES = 6
@@ -48,7 +53,7 @@ def deployment(restapi: RestApi, controller: Controller) -> JsonObject:
     all_labels = [restapi.metadata.labels, template.labels, labels(restapi)]
     annotations = [restapi.metadata.annotations, template.annotations]
     pod_annotations = [*annotations, {keys.ANNOTATION_DEFAULT_CONTAINER: keys.SLURMRESTD}]
-    return {
+    manifest: JsonObject = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": metadata.object_metadata(name, restapi, all_labels, annotations),
@@ -62,6 +67,13 @@ def deployment(restapi: RestApi, controller: Controller) -> JsonObject:
             },
         },
     }
+    cluster = controller.spec
+    also = [
+        controller.metadata.name,
+        msgspec.to_builtins(cluster.slurm_key_ref),
+        bool(cluster.accounting_ref),
+    ]
+    return templates.marked(manifest, restapi, apart=NOT_IN_PODS, also=also)
 
 
 def _pod_spec(restapi: RestApi, controller: Controller) -> JsonObject:

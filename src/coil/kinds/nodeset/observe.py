@@ -19,6 +19,7 @@ from coil.kinds.nodeset.identity import slurm_name
 from coil.kinds.nodeset.joining import has_ended, join
 from coil.kinds.nodeset.memory import Memory
 from coil.kinds.nodeset.prune import ghosts
+from coil.kinds.nodeset.revisions import INVALID
 from coil.kinds.nodeset.snapshot import Fault, Known, Slurm, Snapshot, Unknown, Worker, mostly_absent
 from coil.kinds.patience import Patience
 from coil.kinds.references import missing_controller
@@ -100,11 +101,19 @@ class Observer:
         found = self.nodesets.get(*key)
         return None if found is None else with_defaults(found)
 
-    def observe(self, nodeset: NodeSet, answer: ClusterView | SlurmError | None = None) -> Observation:
-        """What is known of a NodeSet; `answer` is what Slurm, asked in this pass, said."""
+    def observe(
+        self, nodeset: NodeSet, in_effect: str | None, answer: ClusterView | SlurmError | None = None
+    ) -> Observation:
+        """What is known of a NodeSet.
+
+        Args:
+            nodeset: with its defaults.
+            in_effect: the hash that pods of its current revision carry.
+            answer: what Slurm, asked in this pass, said.
+        """
         claims = claim_pods(nodeset, self._candidates(nodeset))
         cluster = self.cluster(nodeset)
-        revision, made, fault = self._build(nodeset)
+        revision, made, fault = self._build(nodeset, in_effect)
         view, slurm = _slurm(cluster, answer, new=self._patience.lasts(nodeset.metadata.key))
         joined = self._join(nodeset, claims.pods, view)
         workers = self._memory.with_absences(nodeset.metadata.key, joined, slurm)
@@ -187,16 +196,16 @@ class Observer:
         found = ((name, self.claims.get(nodeset.metadata.namespace, name)) for name in wanted)
         return {name: claim for name, claim in found if claim is not None}
 
-    def _build(self, nodeset: NodeSet) -> tuple[str, PodTemplate | None, Fault | None]:
+    def _build(self, nodeset: NodeSet, in_effect: str | None) -> tuple[str, PodTemplate | None, Fault | None]:
         """Revision, template, and why there is none; a NodeSet that cannot be built keeps its revision."""
         controller = self.controllers.get(*nodeset.controller_key)
         try:
-            revision = revision_hash(nodeset)
+            revision = in_effect or revision_hash(nodeset)
             if controller is None:
                 return revision, None, _no_controller(nodeset)
             return revision, self._template(nodeset, with_defaults(controller), revision), None
         except BuildError as error:
-            return nodeset.status.node_set_hash, None, Fault(reason="Invalid", message=str(error))
+            return nodeset.status.node_set_hash, None, Fault(reason=INVALID, message=str(error))
 
     def _template(self, nodeset: NodeSet, controller: Controller, revision: str) -> PodTemplate:
         """Built once for the same NodeSet and inputs."""

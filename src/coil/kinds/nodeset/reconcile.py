@@ -96,10 +96,11 @@ class Reconciler:
         if nodeset.metadata.deletion_timestamp is not None:
             await finalize(nodeset, self._client, self._observer.cluster(nodeset))
             return DONE
-        seen = self._observer.observe(nodeset)
+        in_effect = await self._revisions.in_effect(nodeset)
+        seen = self._observer.observe(nodeset, in_effect)
         problems = await steps.run(self._children, nodeset, seen.companions)
         problems += await self._keep_revisions(seen)
-        decided = await self._decide(seen)
+        decided = await self._decide(seen, in_effect)
         if decided is None:
             return After(SOON_S)
         seen, plan = decided
@@ -113,8 +114,8 @@ class Reconciler:
         soon = upkeep.changed or freshness.ran_out
         return After(min(plan.requeue_after, SOON_S) if soon else plan.requeue_after)
 
-    async def _decide(self, seen: Observation) -> tuple[Observation, Plan] | None:
-        """What is known and what to do; None when the NodeSet, or its cluster, went while Slurm was asked."""
+    async def _decide(self, seen: Observation, in_effect: str | None) -> tuple[Observation, Plan] | None:
+        """What is known and what to do; None when NodeSet or cluster changed while Slurm was asked."""
         plan = make_plan(seen.snapshot, time.time())
         if not plan.ask_slurm or seen.cluster is None:
             return seen, plan
@@ -123,9 +124,11 @@ class Reconciler:
         nodeset = self._observer.nodeset(seen.snapshot.nodeset.metadata.key)
         if nodeset is None or nodeset.metadata.deletion_timestamp is not None:
             return None
+        if nodeset.metadata.generation != seen.snapshot.nodeset.metadata.generation:
+            return None  # which revision is in effect may have to be asked
         if self._observer.cluster(nodeset) is not seen.cluster:
             return None
-        seen = self._observer.observe(nodeset, answer)
+        seen = self._observer.observe(nodeset, in_effect, answer)
         return seen, make_plan(seen.snapshot, time.time())
 
     async def _act(self, seen: Observation, plan: Plan, freshness: Freshness) -> list[Problem]:

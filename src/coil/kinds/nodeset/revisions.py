@@ -1,6 +1,11 @@
 """Keep one ControllerRevision for each template that pods were made from (spec: nodeset 11).
 
 Listed by owner, since revisions carry only the template's labels (spec: nodeset 30, Q9).
+
+A revision is named by a hash that the operator computes from the NodeSet. Another operator, or another
+version of this one, may compute another hash from the same NodeSet; the workers are the same for all that.
+So the revision that the status names goes on standing for what its generation asks for, and remembers that
+in an annotation (docs/adr/0070).
 """
 
 from collections.abc import Collection, Iterable
@@ -8,12 +13,22 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from coil.api import keys
+from coil.api.conditions import find
 from coil.api.nodeset import NodeSet
-from coil.build.nodeset import controller_revision
+from coil.build.errors import BuildError
+from coil.build.metadata import counted
+from coil.build.nodeset import controller_revision, revision_hash
+from coil.kinds.status import RECONCILED
 from coil.kube.client import Client
 from coil.kube.errors import AlreadyExists, ApiError, NotFound
 from coil.kube.resource import Resource
+from coil.support.log import get_logger
 from coil.support.objects import JsonObject, ObjectMeta
+
+INVALID = "Invalid"
+"""Reason of `Reconciled` when nothing can be built from the NodeSet."""
+
+log = get_logger("nodeset-controller")
 
 
 class RevisionView(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +48,36 @@ class Revisions:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._seen: dict[str, tuple[str, frozenset[str]]] = {}
+        self._in_effect: dict[str, tuple[str, str]] = {}
+
+    async def in_effect(self, nodeset: NodeSet) -> str | None:
+        """The hash by which pods of the NodeSet's current revision are known; None when it has no valid one.
+
+        Raises:
+            ApiError: the revisions could not be read or written.
+        """
+        try:
+            computed = revision_hash(nodeset)
+        except BuildError:
+            return None
+        if nodeset.status.node_set_hash in ("", computed):
+            return computed
+        known = self._in_effect.get(nodeset.metadata.uid)
+        if known is None or known[0] != computed:
+            found = await self._stand_in(nodeset, computed)
+            known = self._in_effect[nodeset.metadata.uid] = (computed, found)
+        return known[1]
+
+    async def _stand_in(self, nodeset: NodeSet, computed: str) -> str:
+        revision = stand_in(nodeset, computed, await self._list(nodeset))
+        if revision is None:
+            return computed
+        meta = revision.metadata
+        if meta.annotations.get(keys.ANNOTATION_STANDS_FOR) != computed:
+            body: JsonObject = {"metadata": {"annotations": {keys.ANNOTATION_STANDS_FOR: computed}}}
+            await self._client.patch(REVISIONS, meta.name, body, meta.namespace)
+            log.info("revision stays in effect", nodeset=str(nodeset.metadata.key), revision=meta.name)
+        return _hash(revision)
 
     async def keep(self, nodeset: NodeSet, current: str, used: Collection[str]) -> None:
         """Make sure that the current revision is recorded, and drop those that nothing needs.
@@ -55,6 +100,7 @@ class Revisions:
     def forget(self, uid: str) -> None:
         """The NodeSet is gone."""
         self._seen.pop(uid, None)
+        self._in_effect.pop(uid, None)
 
     async def _list(self, nodeset: NodeSet) -> list[RevisionView]:
         uid, namespace = nodeset.metadata.uid, nodeset.metadata.namespace
@@ -77,6 +123,37 @@ class Revisions:
             await self._client.delete(REVISIONS, meta.name, meta.namespace, uid=meta.uid)
         except NotFound:
             return
+
+
+def stand_in(nodeset: NodeSet, computed: str, listed: Iterable[RevisionView]) -> RevisionView | None:
+    """The revision that stands for hash `computed` of the NodeSet without having it; None when none does."""
+    by_hash = {_hash(revision): revision for revision in listed}
+    if computed in by_hash:
+        return None
+    for revision in by_hash.values():
+        if revision.metadata.annotations.get(keys.ANNOTATION_STANDS_FOR) == computed:
+            return revision
+    current = by_hash.get(nodeset.status.node_set_hash)
+    return current if current and (_rolled_out(nodeset) or _same_pods(nodeset, current)) else None
+
+
+def _same_pods(nodeset: NodeSet, revision: RevisionView) -> bool:
+    """Whether only labels differ that tell which chart in which version the NodeSet comes from."""
+    wanted = controller_revision(nodeset, number=1)["data"]
+    return _what_counts(wanted) == _what_counts(revision.data)
+
+
+def _what_counts(data: JsonObject) -> JsonObject:
+    spec = data.get("spec", {})
+    template = spec.get("template", {})
+    return {**spec, "template": {**template, "metadata": counted(template.get("metadata", {}))}}
+
+
+def _rolled_out(nodeset: NodeSet) -> bool:
+    """Whether the hash in the status is that of what the NodeSet asks for now."""
+    told = find(nodeset.status.conditions, RECONCILED)
+    invalid = told is not None and told.status == "False" and told.reason == INVALID
+    return nodeset.status.observed_generation == nodeset.metadata.generation and not invalid
 
 
 def surplus(listed: Iterable[RevisionView], needed: Collection[str], limit: int) -> list[RevisionView]:
