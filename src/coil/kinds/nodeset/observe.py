@@ -102,13 +102,13 @@ class Observer:
         return None if found is None else with_defaults(found)
 
     def observe(
-        self, nodeset: NodeSet, in_effect: str | None, answer: ClusterView | SlurmError | None = None
+        self, nodeset: NodeSet, in_effect: str | None = None, answer: ClusterView | SlurmError | None = None
     ) -> Observation:
         """What is known of a NodeSet.
 
         Args:
             nodeset: with its defaults.
-            in_effect: the hash that pods of its current revision carry.
+            in_effect: the hash that pods of its current revision carry; None: the one it has by itself.
             answer: what Slurm, asked in this pass, said.
         """
         claims = claim_pods(nodeset, self._candidates(nodeset))
