@@ -17,7 +17,7 @@ endif
 unexport KUBECONFIG
 .DEFAULT_GOAL := help
 SHELL := /bin/bash -o pipefail
-.PHONY: help venv up down test check lint types layers unit test-servers e2e bench-runtime bench-build bench-failover bench-scale soak-outage images crds docs lock lab-build
+.PHONY: help venv up down test check lint types layers unit test-servers e2e bench-runtime bench-build bench-failover bench-scale soak-outage images crds dashboards docs lock lab-build
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +84,9 @@ lab-build: venv ## Build Kubernetes and its companions into the user cache
 
 crds: venv ## Write the CRDs from src/coil/api into charts/slurm-operator-crds
 	@$(BIN)/coil crds --output charts/slurm-operator-crds/templates
+
+dashboards: venv ## Write the Grafana boards into charts/slurm-operator
+	@$(BIN)/python -m dashboards charts/slurm-operator/monitoring/boards
 
 docs: venv ## Build the documentation into docs/_build/html, without a warning
 	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --jobs 2 docs docs/_build/html

@@ -72,6 +72,7 @@ IMAGES = {
         Image("tools", inputs=(_COMMON,)),
         Image("ldap", inputs=(_COMMON,)),
         Image("mariadb", inputs=(_COMMON,)),
+        Image("prometheus", inputs=(_COMMON,)),
         Image(
             "operator",
             context=".",

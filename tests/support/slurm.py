@@ -54,6 +54,7 @@ SlurmctldLogFile=/var/log/slurm/slurmctld.log
 SlurmdLogFile=/var/log/slurm/slurmd.log
 SlurmctldPidFile=/run/slurmctld/slurmctld.pid
 MaxNodeCount=16384
+MetricsType=metrics/openmetrics
 MessageTimeout=2
 CommunicationParameters=NoCtldInAddrAny
 AuthType=auth/slurm

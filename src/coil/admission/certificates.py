@@ -113,4 +113,5 @@ def _load(context: ssl.SSLContext, pair: _Pair) -> None:
 def _describe(pem: bytes) -> None:
     certificate = x509.load_pem_x509_certificate(pem)
     until = rfc3339(certificate.not_valid_after_utc)
+    metrics.certificate_ends.set(certificate.not_valid_after_utc.timestamp())
     log.info("certificate loaded", serial=f"{certificate.serial_number:x}", until=until)

@@ -13,3 +13,6 @@ certificate_reads = Counter("certwatcher_read_certificate_total", "Certificates 
 certificate_errors = Counter(
     "certwatcher_read_certificate_errors_total", "Certificates that could not be used."
 )
+certificate_ends = Gauge(
+    "coil_certificate_expires_timestamp_seconds", "When the webhook's certificate expires, Unix time."
+)

@@ -15,6 +15,8 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 
+from prometheus_client import REGISTRY
+
 from coil.kinds import unreadable
 from coil.kinds.accounting import reconcile as accounting_kind
 from coil.kinds.controller import reconcile as controller_kind
@@ -35,6 +37,7 @@ from coil.service.http import PROBES, serving
 from coil.service.profile import PROFILES
 from coil.service.secure import Server, metrics_server
 from coil.service.settings import Settings, address
+from coil.service.state import StateCollector
 from coil.slurm.clusters import Clusters
 from coil.support import log as logs
 from coil.support.tasks import Tasks
@@ -95,6 +98,9 @@ async def run(settings: Settings, config: ClusterConfig, stop: asyncio.Event) ->
         runtime = Runtime(client, caches, events, Clusters(tasks), options(settings))
         for register in KINDS:
             register(runtime)
+        collector = StateCollector(runtime)
+        REGISTRY.register(collector)
+        stack.callback(REGISTRY.unregister, collector)
         workers = Workers(runtime.controllers, stop)
         tasks.spawn("caches", caches.run())
         tasks.spawn("events", events.run())

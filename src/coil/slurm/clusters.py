@@ -1,7 +1,7 @@
 """All Slurm clusters the process speaks with, by the namespace and name of their Controller."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, ItemsView
 
 from coil.slurm.client import SlurmClient
 from coil.slurm.poller import ClusterPoller, Health
@@ -36,6 +36,10 @@ class Clusters:
     def get(self, key: ObjectKey) -> Cluster | None:
         """The cluster of a Controller; None when no client is registered for it."""
         return self._clusters.get(key)
+
+    def items(self) -> ItemsView[ObjectKey, Cluster]:
+        """Every registered cluster."""
+        return self._clusters.items()
 
     def put(self, key: ObjectKey, base_url: str, jwt_key: bytes, name: str = "") -> Cluster:
         """Register a cluster, or give a registered one a new address or key without losing its view.

@@ -80,6 +80,12 @@ watch_ends = _counter(
 undecodable = _counter(
     "coil_reflector_undecodable_total", "Objects coil could not read and left aside.", ["resource"]
 )
+worker_pods = _counter(
+    "coil_nodeset_pods_total",
+    "Worker pods created and deleted; cause of a deletion: scaling-mode, scale-in, update, replace, "
+    "or gone for those that had ended or that Slurm lost.",
+    ["action", "cause"],
+)
 events_dropped = _counter("coil_events_dropped_total", "Events not recorded, by cause.", ["cause"])
 
 

@@ -28,6 +28,7 @@ from coil.kube.client import Client, PatchKind
 from coil.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from coil.kube.events import ObjectRef
 from coil.kube.resource import Resource
+from coil.support import metrics
 from coil.support.log import get_logger
 from coil.support.objects import JsonObject, ObjectKey
 
@@ -67,6 +68,7 @@ class Pods:
             raise
         name = pod.metadata.name
         log.info("created pod", pod=name, why=action.why)
+        metrics.worker_pods.labels("create", "").inc()
         note, related = f"Created pod: {name}", self._reference(core.PODS, name)
         self._record(self._nodeset, "Normal", "SuccessfulCreate", "Create", note, related)
 
@@ -89,7 +91,9 @@ class Pods:
             self._record(self._nodeset, "Warning", "FailedDelete", "Delete", note, related)
             raise
         self._deleted.add(action.uid)
-        log.info("deleted pod", pod=action.name, why=action.why, cause=action.cause and action.cause.value)
+        cause = action.cause.value if action.cause else "gone"
+        log.info("deleted pod", pod=action.name, why=action.why, cause=cause)
+        metrics.worker_pods.labels("delete", cause).inc()
         note = f"Deleted pod: {action.name}"
         self._record(self._nodeset, "Normal", "SuccessfulDelete", "Delete", note, related)
 
