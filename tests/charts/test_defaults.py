@@ -35,6 +35,11 @@ ADDED = {
         "operator.namespacedRoles",
         "operator.readDaemonLogs",
         "certManager.caBundle",
+        *(f"monitoring.{name}.enabled" for name in ("serviceMonitor", "rules", "dashboards")),
+        *(f"monitoring.{name}.annotations" for name in ("serviceMonitor", "rules", "dashboards")),
+        *(f"monitoring.{name}.labels" for name in ("serviceMonitor", "rules")),
+        "monitoring.serviceMonitor.interval",
+        "monitoring.dashboards.labels.grafana_dashboard",
         *(
             f"networkPolicy.{name}"
             for name in ("enabled", "metricsFrom", "apiServer.peers", "apiServer.ports")
