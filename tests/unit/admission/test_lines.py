@@ -59,8 +59,8 @@ def test_nodesets(config: str, hostname: str) -> None:
 @given(text=HOSTILE)
 @example(text="db\nStoragePass=x")
 def test_databases(member: str, text: str) -> None:
-    storage = {"host": "db", "passwordKeyRef": {"name": "db", "key": "pw"}, member: text}
-    made = resources.accounting(storageConfig=storage)
+    plain = {"host": "db", "database": "d", "username": "u", "passwordKeyRef": {"name": "db", "key": "pw"}}
+    made = resources.accounting(storageConfig={**plain, member: text})
     if accounting.validate(None, made, NOTHING).errors:
         return
     try:
@@ -68,4 +68,5 @@ def test_databases(member: str, text: str) -> None:
     except BuildError:  # told as a warning; nothing is written
         assert any("no pod can be made" in text for text in accounting.validate(None, made, NOTHING).warnings)
         return
-    assert len(lines) == len(build_accounting.slurmdbd_conf(resources.accounting(), b"pw").splitlines())
+    wanted = build_accounting.slurmdbd_conf(resources.accounting(storageConfig=plain), b"pw").splitlines()
+    assert len(lines) <= len(wanted)  # an empty member has no line
