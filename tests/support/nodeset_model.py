@@ -32,6 +32,7 @@ from coil.kube.store import Change, ChangeKind
 from coil.kube.views import PodView
 from coil.slurm.view import ClusterView
 from coil.support.objects import ObjectKey
+from coil.support.reasons import REASON_PREFIX
 from tests.support import workers as build
 from tests.support.nodeset_world import Harm, Pod, Record, World
 
@@ -331,6 +332,8 @@ class Hands:
             if self.in_step and pod.ran and keys.ANNOTATION_POD_CORDON not in pod.annotations:
                 raise Harm(f"I12: {name} was drained although its pod bears no mark")
         record.drain, record.reason, record.reason_at = True, reason, self.world.clock
+        if not reason.startswith((REASON_PREFIX, "Not responding")):
+            record.foreign = reason  # put back from memory: it is still its author's to take off
 
     def _undrain(self, name: str, record: Record) -> None:
         if record.foreign:
