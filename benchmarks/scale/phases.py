@@ -24,8 +24,10 @@ from coil.slurm.client import SlurmClient
 from coil.slurm.tokens import TokenSource
 from coil.support.tasks import Tasks
 
-QUIET_S = 6.5
-"""Nothing is written for so long: the operator has finished. Longer than it waits on purpose."""
+QUIET_S = 3.0
+"""Nothing is written for so long: the operator has finished."""
+SETTLED_S = 6.5
+"""The same after a start: longer than coil waits on purpose before it writes the comments."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,7 +142,7 @@ class Run:
         self._lap("created")
         await pods.until(lambda: len(pods.ready) >= count, self._plan.patience, "all workers run")
         self._lap("running")
-        await self._quiet()
+        await self._quiet(SETTLED_S)
         self._lap("settled")
 
     async def _steady(self) -> None:
@@ -185,7 +187,7 @@ class Run:
 
         await self._pods.until(rolled, 4 * self._plan.patience, "all workers are new and run")
         self._lap("rolled")
-        await self._quiet()
+        await self._quiet(SETTLED_S)
 
     async def _shrink(self, name: str, left: int) -> None:
         self._begin(f"down to {left} workers")
@@ -194,11 +196,11 @@ class Run:
         await pods.until(lambda: len(pods.pods) <= left, self._plan.patience, f"{left} workers are left")
         self._lap(name)
 
-    async def _quiet(self) -> None:
+    async def _quiet(self, quiet_s: float = QUIET_S) -> None:
         """Wait until nothing was written for a while."""
         deadline = time.monotonic() + self._plan.patience
         last, since = self._meter.written(), time.monotonic()
-        while time.monotonic() - since < QUIET_S:
+        while time.monotonic() - since < quiet_s:
             if time.monotonic() > deadline:
                 raise TimeoutError("the operator did not stop writing")
             await asyncio.sleep(0.5)
