@@ -17,7 +17,7 @@ endif
 unexport KUBECONFIG
 .DEFAULT_GOAL := help
 SHELL := /bin/bash -o pipefail
-.PHONY: help venv up down test check lint types layers unit test-servers e2e bench-runtime bench-build bench-failover bench-scale soak-outage images crds dashboards docs lock lab-build
+.PHONY: help venv up down test check lint types layers unit test-servers e2e soak bench-runtime bench-build bench-failover bench-scale soak-outage images crds dashboards docs lock lab-build
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,11 @@ test-servers: venv lab-build images ## Tests against a misbehaving server, the r
 e2e: venv ## Tests with real pods and real jobs in the lab
 	@$(BIN)/python -m lab demo
 	@$(BIN)/pytest -q -s tests/lab tests/e2e
+
+soak: venv ## Ten minutes of trouble around real jobs, the pace of scaling and rolling, a machine that dies
+	@$(BIN)/python -m lab demo
+	@COIL_SOAK_SECONDS=$${COIL_SOAK_SECONDS:-600} $(BIN)/pytest -q -s -p no:randomly \
+	  tests/e2e/test_chaos.py tests/e2e/test_pace.py tests/e2e/test_lost_node.py
 
 bench-runtime: venv ## 5,000 pods and nodes through reflector, store and queue, beside json and dicts
 	@$(BIN)/python -m benchmarks.runtime

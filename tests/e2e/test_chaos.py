@@ -62,7 +62,7 @@ def dice(seed: str) -> random.Random:
 
 def is_over(cluster: SlurmCluster) -> bool:
     """Nothing waits or runs; slurmctld says so."""
-    return cluster.try_slurm("sh", "-c", "squeue --noheader | wc -l").strip() == "0"
+    return cluster.try_slurm("sh", "-c", 'n=$(squeue --noheader) && echo "left: $n"').strip() == "left:"
 
 
 def is_steady(cluster: SlurmCluster) -> bool:

@@ -42,6 +42,34 @@ def test_every_worker_runs_its_task(cluster: SlurmCluster) -> None:
     assert sorted(names) == sorted(cluster.workers())
 
 
+def test_nothing_is_deleted_while_slurm_cannot_be_asked(cluster: SlurmCluster) -> None:
+    """Without a RestApi scale-in waits, for idle workers too; with it the target is reached by itself."""
+    job = cluster.submit("sleep 20", "--nodelist=cpu-1")
+    cluster.wait_job(job, "RUNNING")
+    namespace = ("--namespace", cluster.name)
+    cluster.kubectl.run("delete", "restapi", cluster.name, *namespace)
+    cluster.scale(0)
+
+    def told() -> bool:
+        said = cluster.condition("nodeset", "cpu", "SlurmReachable")
+        return (said["status"], said["reason"]) == ("False", "NoRestApi")
+
+    wait_until(told, within=30, what="the condition says that there is no RestApi")
+
+    def ended() -> dict[str, str]:
+        pods = cluster.workers()
+        assert len(pods) == 2, pods.keys()
+        assert not [name for name, pod in pods.items() if "deletionTimestamp" in pod["metadata"]]
+        record = cluster.job(job)
+        return record if record.get("JobState") not in ("RUNNING", None) else {}
+
+    record = wait_until(ended, within=60, what="the job ends")
+    assert (record["JobState"], record["ExitCode"], record["Restarts"]) == ("COMPLETED", "0:0", "0")
+    again = next(part for part in cluster.manifests(replicas=0).split("---\n") if "kind: RestApi" in part)
+    cluster.kubectl.apply(again)
+    wait_until(lambda: not cluster.workers(), within=60, what="both workers to go")
+
+
 def test_an_admins_drain_is_not_undone(cluster: SlurmCluster) -> None:
     """Scale in and out around a node drained by hand: state and reason stay (I3)."""
     cluster.slurm("scontrol", "update", "nodename=cpu-0", "state=drain", "reason=bad DIMM")

@@ -1,6 +1,8 @@
 """A new pod template reaches all workers, and no job notices."""
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -27,6 +29,48 @@ def test_a_job_outlives_a_rolling_update(cluster: SlurmCluster) -> None:
     assert ended["ExitCode"] == "0:0"
     wait_until(lambda: not old & set(revisions(cluster).values()), within=90, what="all are replaced")
     cluster.wait_idle(2)
+
+
+def test_a_bad_image_costs_no_more_than_the_limit(new_cluster: Callable[[], SlurmCluster]) -> None:
+    """One worker of four is lost, the others go on; the condition names the image; corrected, all is well."""
+    cluster = new_cluster()
+    cluster.create(replicas=4)
+    cluster.wait_idle(4)
+    set_image(cluster, "coil.local/slurmd:missing")
+
+    def told() -> bool:
+        said = cluster.condition("nodeset", "cpu", "Reconciled")
+        return said["status"] == "False" and "coil.local/slurmd:missing cannot be pulled" in said["message"]
+
+    wait_until(told, within=60, what="the condition names the image")
+    job = cluster.submit("sleep 15")
+
+    def ended() -> bool:
+        ready = [name for name, pod in cluster.workers().items() if is_ready(pod)]
+        assert len(ready) >= 3, ready
+        return cluster.job(job).get("JobState") == "COMPLETED"
+
+    wait_until(ended, within=60, what="a job ends on those that are left")
+    set_image(cluster, "coil.local/slurmd:lab")
+    cluster.wait_idle(4)
+    wait_until(
+        lambda: cluster.condition("nodeset", "cpu", "Reconciled")["status"] == "True",
+        within=60,
+        what="the condition is good again",
+    )
+
+
+def is_ready(pod: dict[str, Any]) -> bool:
+    """The kubelet says so, and it does not end."""
+    conditions = pod["status"].get("conditions", [])
+    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return ready and "deletionTimestamp" not in pod["metadata"]
+
+
+def set_image(cluster: SlurmCluster, image: str) -> None:
+    """Another image for all workers."""
+    patch = json.dumps({"spec": {"slurmd": {"image": image}}})
+    cluster.kubectl.run("patch", "nodeset", "cpu", "--type=merge", "-p", patch, "--namespace", cluster.name)
 
 
 def revisions(cluster: SlurmCluster) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import re
 import secrets
 import string
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ class SlurmCluster:
         """As `slurm`, but an empty text while slurmctld cannot answer."""
         try:
             return self.slurm(*command, within=20)
-        except AssertionError:
+        except (AssertionError, subprocess.TimeoutExpired):
             return ""
 
     def scale(self, replicas: int) -> None:

@@ -7,7 +7,7 @@ CONFIRM_S = 30.0
 
 
 class LossGuard:
-    """Doubts a node list that lacks more than half of the names that were there.
+    """Doubts a node list that lacks half of the names that were there, if that is more than one.
 
     A slurmctld that lost its state, or another one behind the same address, answers with a short list and
     no error. Believing it at once would make every worker look unregistered (invariant I2).
@@ -20,7 +20,7 @@ class LossGuard:
     def doubt(self, names: AbstractSet[str], now: float) -> tuple[str, ...]:
         """Judge the names of the present list; `now` is monotonic, in seconds."""
         lost = len(self._believed - names)
-        if 2 * lost > len(self._believed):
+        if 2 * lost > len(self._believed) or (lost > 1 and 2 * lost == len(self._believed)):
             since = self._since = now if self._since is None else self._since
             if now - since < CONFIRM_S:
                 return (

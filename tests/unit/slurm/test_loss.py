@@ -8,8 +8,15 @@ ALL = {"a", "b", "c", "d"}
 def test_a_few_nodes_may_go() -> None:
     guard = LossGuard()
     assert guard.doubt(ALL, 0) == ()
-    assert guard.doubt({"a", "b"}, 1) == ()
-    assert guard.doubt({"a"}, 2) == ()
+    assert guard.doubt({"a", "b", "c"}, 1) == ()
+    assert guard.doubt({"a", "b"}, 2) == ()
+    assert guard.doubt({"a"}, 3) == ()
+
+
+def test_half_a_list_is_doubted_too() -> None:
+    guard = LossGuard()
+    guard.doubt(ALL, 0)
+    assert guard.doubt({"a", "b"}, 1) == ("2 of 4 nodes vanished at once; believed after 30 s",)
 
 
 def test_most_nodes_are_believed_gone_after_a_while() -> None:

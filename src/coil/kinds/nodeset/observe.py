@@ -47,6 +47,10 @@ OF_CLUSTER = "nodeset/controller"
 """Index of NodeSets by the Controller they refer to."""
 
 
+STALE_S = 30.0
+"""Seconds after which what Slurm said counts no more; longer than a pass waits for an answer."""
+
+
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """A snapshot, and what acting on it needs."""
 
@@ -246,6 +250,10 @@ def _slurm(
         return None, _NOT_YET if new else _NO_CLIENT
     if answer is None and not cluster.poller.tried:
         return None, _NOT_YET
+    age = cluster.poller.age()
+    if answer is None and age is not None and age > STALE_S:
+        # Every try takes so long that by its end nothing that rests on it could be done.
+        return None, Unknown(reason="Unreachable", message=f"no answer of Slurm for {STALE_S:g} s")
     latest = answer or cluster.poller.health.error or cluster.poller.view
     if not isinstance(latest, ClusterView):
         return None, Unknown(reason=type(latest).__name__, message=str(latest))

@@ -155,6 +155,7 @@ class Reconciler:
             problems.append(Problem(PODS, seen.snapshot.fault.reason, seen.snapshot.fault.message))
         problems += [Problem(PODS, "HostnameRefused", refusal) for refusal in plan.scaling.refusals]
         problems += report.shared_names(seen.snapshot)
+        problems += report.not_starting(seen.snapshot)
         return [*problems, *(_conflict(name) for name in plan.conflicts)]
 
     def _remember_topology(self, seen: Observation, plan: Plan, problems: Sequence[Problem]) -> None:

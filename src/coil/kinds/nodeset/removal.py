@@ -20,8 +20,8 @@ REGISTRATION_GRACE = 60.0
 which Slurm must have listed others but not this node."""
 
 MASS_GRACE = 600.0
-"""The same while most ready workers of the NodeSet are missing: a slurmctld that came back without its state
-looks so, and somebody may give the state back. Not for ever: a template whose workers cannot register must
+"""The same while half of the ready workers of the NodeSet are missing: a slurmctld that lost its state looks
+so, and somebody may give the state back. Not for ever: a template whose workers cannot register must
 be replaceable."""
 
 

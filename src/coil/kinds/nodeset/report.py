@@ -8,6 +8,7 @@ Conditions of our own, present from the first pass, the second one from the firs
 | `SlurmReachable` | Slurm gave no whole answer; nothing is drained, undrained or deleted then |
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -23,9 +24,19 @@ from coil.kinds.nodeset.rollout import is_current
 from coil.kinds.nodeset.snapshot import Known, Snapshot, Unknown
 from coil.kinds.nodeset.states import count_states
 from coil.kinds.status import RECONCILED, SLURM_REACHABLE, Problem, condition, reconciled
+from coil.kube.views import ContainerStatusView
 
 _SHOWN = 3
 """Pods named in a message; the others are counted."""
+
+_LONG_ABSENT = 30.0
+"""Seconds for which ready workers may be missing in Slurm before that is told: new ones are for a moment."""
+
+NOT_STARTING = "WorkersDoNotStart"
+_PULL_FAILS = frozenset({"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"})
+_START_FAILS = frozenset(
+    {"CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
+)
 
 
 def status(snapshot: Snapshot, plan: Plan, problems: Sequence[Problem], now: float) -> NodeSetStatus:
@@ -92,6 +103,8 @@ def _slurm_reachable(snapshot: Snapshot) -> Condition | None:
     match snapshot.slurm:
         case Unknown(not_yet=True):
             return None
+        case Known(doubt="") if missing := _missing(snapshot):
+            told = condition(nodeset, SLURM_REACHABLE, "False", "IncompleteAnswer", missing)
         case Known(doubt="", peer=peer):
             return condition(nodeset, SLURM_REACHABLE, "True", "Answers", peer)
         case Known(doubt=doubt):
@@ -104,6 +117,40 @@ def _slurm_reachable(snapshot: Snapshot) -> Condition | None:
     return told
 
 
+def _missing(snapshot: Snapshot) -> str:
+    """What to say when Slurm has for long listed less of the ready workers than it should."""
+    if not snapshot.mostly_absent:
+        return ""
+    absent = sum(worker.healthy and worker.absent_for >= _LONG_ABSENT for worker in snapshot.workers)
+    return "Slurm does not list half of the ready workers" if absent else ""
+
+
+def not_starting(snapshot: Snapshot) -> list[Problem]:
+    """Containers that the kubelet cannot start; the text is the same at every try (invariant I8)."""
+    pods: defaultdict[str, list[str]] = defaultdict(list)
+    for worker in snapshot.workers:
+        status = worker.pod.status
+        if not worker.terminating and not worker.finished:
+            for container in (*status.init_container_statuses, *status.container_statuses):
+                if what := _hindrance(container):
+                    pods[what].append(worker.name)
+    return [Problem("Workers", NOT_STARTING, f"{_some(names)}: {what}") for what, names in pods.items()]
+
+
+def _hindrance(container: ContainerStatusView) -> str:
+    waiting = container.state.waiting
+    if waiting is not None and waiting.reason in _PULL_FAILS:
+        return f"image {container.image} cannot be pulled"
+    if waiting is not None and waiting.reason in _START_FAILS:
+        return f"container {container.name} does not start ({waiting.reason})"
+    return ""
+
+
+def _some(names: Sequence[str]) -> str:
+    shown, more = sorted(names)[:_SHOWN], len(names) - _SHOWN
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+
+
 def shared_names(snapshot: Snapshot) -> list[Problem]:
     """Workers that are one Slurm node with another pod: nothing is undrained or described for them."""
     names = sorted(
@@ -111,9 +158,8 @@ def shared_names(snapshot: Snapshot) -> list[Problem]:
     )
     if not names:
         return []
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     message = (
-        f"several pods have the Slurm name {', '.join(names[:_SHOWN])}{more}: it is not returned to service"
+        f"several pods have the Slurm name {_some(names)}: it is not returned to service"
         " until one is left; give each NodeSet machines or host names of its own"
     )
     return [Problem("SlurmNodes", "SlurmNameShared", message)]

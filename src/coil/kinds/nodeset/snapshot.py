@@ -155,9 +155,10 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def mostly_absent(workers: Iterable[Worker]) -> bool:
-    """Slurm lists less than half of the ready workers: it may have lost its state."""
+    """Half of the ready workers, and more than one, are not in Slurm's list: it may have lost its state."""
     ready = [worker for worker in workers if worker.healthy]
-    return 2 * sum(worker.registration is Registration.ABSENT for worker in ready) > len(ready)
+    absent = sum(worker.registration is Registration.ABSENT for worker in ready)
+    return 2 * absent > len(ready) or (absent > 1 and 2 * absent == len(ready))
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=False):

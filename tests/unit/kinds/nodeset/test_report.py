@@ -9,9 +9,10 @@ from coil.api.conditions import find
 from coil.api.nodeset import NodeSet, NodeSetStatus
 from coil.kinds.nodeset import times
 from coil.kinds.nodeset.plan import make_plan
-from coil.kinds.nodeset.report import status, status_patch
+from coil.kinds.nodeset.report import not_starting, status, status_patch
 from coil.kinds.nodeset.snapshot import Known, Snapshot, Unknown
 from coil.kinds.status import RECONCILED, SLURM_REACHABLE, Problem
+from coil.kube.views import PodView
 from tests.support.workers import NOW, OLD_REVISION, REVISION, nodeset, pod, record, snapshot
 
 NOT_YET = Unknown(reason="NotAskedYet", message="", not_yet=True)
@@ -148,3 +149,36 @@ def test_reasons_are_what_the_api_server_accepts(*, silent: bool) -> None:
     told = report(snapshot([pod(0)], None if silent else [record("gpu-0")], of=nodeset(replicas=0)))
     for condition in told.conditions:
         assert re.fullmatch(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", condition.reason)
+
+
+@pytest.mark.parametrize("why", ["ErrImagePull", "ImagePullBackOff"])
+def test_an_image_that_cannot_be_pulled_is_named_with_the_same_words_at_every_try(why: str) -> None:
+    pods = [_waiting(pod(n, phase="Pending", waiting=why), "registry.example/slurmd:oops") for n in range(5)]
+    (problem,) = not_starting(snapshot([*pods, pod(5)]))
+    image = "image registry.example/slurmd:oops cannot be pulled"
+    assert problem == Problem("Workers", "WorkersDoNotStart", f"gpu-0, gpu-1, gpu-2 and 2 more: {image}")
+    told = find(report(snapshot(pods), problem).conditions, RECONCILED)
+    assert told is not None
+    assert (told.status, told.reason) == ("False", "WorkersDoNotStart")
+
+
+def test_a_container_that_ends_at_once_is_told_and_one_that_is_being_made_is_not() -> None:
+    pods = [pod(0, waiting="CrashLoopBackOff"), pod(1, phase="Pending", waiting="ContainerCreating")]
+    (problem,) = not_starting(snapshot(pods))
+    assert problem.message == "gpu-0: container slurmd does not start (CrashLoopBackOff)"
+    assert not_starting(snapshot([pod(0, waiting="CrashLoopBackOff", terminating=True)])) == []
+
+
+def test_half_of_the_workers_missing_for_long_is_no_whole_answer() -> None:
+    seen = snapshot([pod(n) for n in range(4)], [record("gpu-0"), record("gpu-1")], absent_for=30)
+    told = find(report(seen).conditions, SLURM_REACHABLE)
+    assert told is not None
+    assert (told.status, told.reason) == ("False", "IncompleteAnswer")
+    just = snapshot([pod(n) for n in range(4)], [record("gpu-0"), record("gpu-1")], absent_for=29)
+    assert find(report(just).conditions, SLURM_REACHABLE).status == "True"  # pyright: ignore[reportOptionalMemberAccess]
+
+
+def _waiting(view: PodView, image: str) -> PodView:
+    replace = msgspec.structs.replace
+    containers = tuple(replace(each, image=image) for each in view.status.container_statuses)
+    return replace(view, status=replace(view.status, container_statuses=containers))
