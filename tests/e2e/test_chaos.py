@@ -41,8 +41,8 @@ def test_no_job_notices(new_cluster: Callable[[], SlurmCluster]) -> None:
         cluster.scale(chaos.WANTED)
         ended = time.monotonic()
         try:
-            wait_until(lambda: is_over(cluster), within=180, what="all jobs to end", every=1)
-            wait_until(lambda: is_steady(cluster), within=120, what="six workers in service", every=1)
+            wait_until(lambda: is_over(cluster), within=300, what="all jobs to end", every=1)
+            wait_until(lambda: is_steady(cluster), within=180, what="six workers in service", every=1)
         except AssertionError:
             print(chaos.describe(cluster))
             raise

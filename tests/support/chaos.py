@@ -59,7 +59,7 @@ def create(cluster: SlurmCluster, replicas: int = WANTED) -> None:
         assert plain in text
         text = text.replace(plain, changed)
     cluster.kubectl.apply(text + _JOURNAL.replace("$name", cluster.name))
-    cluster.wait_idle(replicas)
+    cluster.wait_idle(replicas, within=180)
 
 
 def tag_next_image() -> None:

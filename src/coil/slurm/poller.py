@@ -194,6 +194,7 @@ class ClusterPoller:
             observed_at=min(self._nodes_feed.read_at, self._jobs_feed.read_at),
             node_doubts=(*self._node_doubts, *loss),
             job_doubts=self._jobs.doubts,
+            vanished="; ".join(loss),
         )
         metrics.polls.labels("success").inc()
         self._set_health(None)

@@ -35,6 +35,8 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     observed_at: float
     node_doubts: tuple[str, ...] = ()
     job_doubts: tuple[str, ...] = ()
+    vanished: str = ""
+    """Half of the nodes went at once (`loss.LossGuard`), as node doubts say too."""
 
     @property
     def complete(self) -> bool:

@@ -257,6 +257,9 @@ def _slurm(
     latest = answer or cluster.poller.health.error or cluster.poller.view
     if not isinstance(latest, ClusterView):
         return None, Unknown(reason=type(latest).__name__, message=str(latest))
+    if latest.vanished:
+        # What is left of the list may come from a slurmctld that does not know of any job.
+        return None, Unknown(reason="IncompleteAnswer", message=latest.vanished)
     known = Known(
         observed_at=latest.observed_at,
         fresh=answer is not None,

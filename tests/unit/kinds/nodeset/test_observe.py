@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import cast
 
+import msgspec
 import pytest
 
 from coil.kinds.nodeset.observe import STALE_S, _slurm
@@ -47,3 +48,11 @@ def test_a_failed_read_counts_more_than_the_view_before_it() -> None:
     assert seen is None
     assert isinstance(slurm, Unknown)
     assert slurm.reason == "Unauthorized"
+
+
+def test_a_list_that_lost_half_of_its_nodes_says_nothing_of_the_others() -> None:
+    """Another slurmctld behind the same address would call every node of its state idle."""
+    half = msgspec.structs.replace(SEEN, node_doubts=("2 of 4 gone",), vanished="2 of 4 gone")
+    seen, slurm = _slurm(cluster(1), half, new=False)
+    assert seen is None
+    assert slurm == Unknown(reason="IncompleteAnswer", message="2 of 4 gone")
