@@ -198,8 +198,10 @@ class Trouble:
             "roll": self.roll,
             "configure": self.configure,
             "kill operator": self.kill_operator,
-            "kill slurmrestd": lambda: self._kill("slurmrestd", "slurmrestd"),
-            "kill slurmctld": lambda: self._kill("slurmctld", "slurmctld"),
+            "kill slurmrestd": lambda: self._end("slurmrestd", killed=True),
+            # Killed without a farewell slurmctld loses what happened since it last wrote its state: it starts
+            # a job again that it has just started, and does not believe the end of one that has just ended.
+            "end slurmctld": lambda: self._end("slurmctld", killed=False),
         }
 
     def make(self, seconds: float, pause: tuple[float, float]) -> None:
@@ -247,12 +249,12 @@ class Trouble:
         self.cluster.kubectl.run("delete", "pod", *pods, "--namespace", "slinky", "--wait=false")
         return ", ".join(pods)
 
-    def _kill(self, program: str, container: str) -> str:
+    def _end(self, program: str, *, killed: bool) -> str:
         selector = f"app.kubernetes.io/name={program}"
         name = self.cluster.name
         pods = self.cluster.kubectl.get("pods", "--namespace", name, "--selector", selector) or []
-        for pod in pods:
-            for process in processes_of(pod["metadata"]["uid"], container.encode()):
+        for pod in pods if killed else ():
+            for process in processes_of(pod["metadata"]["uid"], program.encode()):
                 os.kill(process, signal.SIGKILL)
         names = [pod["metadata"]["name"] for pod in pods]
         if names:

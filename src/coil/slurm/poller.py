@@ -187,6 +187,9 @@ class ClusterPoller:
         assert self._nodes is not None and self._jobs is not None  # noqa: S101, PT018 -- the first cycle reads both
         old = self.view
         loss = self._loss.doubt(self._nodes.keys(), self._now())
+        if loss:
+            # "Nothing changed since" would keep the short list when the servers are well again.
+            self._nodes_feed.forget()
         self.view = ClusterView(
             nodes=self._nodes,
             jobs_by_node=self._jobs.by_node,

@@ -357,6 +357,22 @@ async def test_a_vanished_cluster_is_believed_after_half_a_minute() -> None:
         assert (await poller.refresh()).absent("n1")
 
 
+async def test_a_short_list_is_read_whole_until_it_is_believed() -> None:
+    """When the servers are well again they say "nothing changed since", which would keep the short list."""
+    reader = Reader()
+    async with running(reader) as poller:
+        await poller.refresh()
+        whole = reader.nodes_now
+        reader.change()
+        shrunk = await poller.refresh()
+        assert shrunk.vanished
+        reader.nodes_now = whole  # and no new version
+        await asyncio.sleep(3)
+        assert poller.view is not None
+        assert not poller.view.vanished
+        assert not poller.view.absent("n1")
+
+
 async def test_a_poller_that_does_not_run_is_told() -> None:
     poller = ClusterPoller(Reader(), name="ns/idle")
     with pytest.raises(Unreachable, match="cluster ns/idle: no fresh view within 5 s"):
