@@ -28,6 +28,8 @@ RESYNC_S = 600.0
 """A whole read comes at least this often: only it survives a server clock that was set back."""
 DUTY = 0.25
 """Most of the time that reads of a table may keep slurmctld and slurmrestd busy."""
+LONGEST_PAUSE_S = 20.0
+"""However long a read took: the next one must tell within a minute that the servers are well again (I6)."""
 
 
 class Feed(Generic[R]):
@@ -67,7 +69,8 @@ class Feed(Generic[R]):
         asked, self._update_time = self._update_time, None
         reply = await self._read(asked)
         took = self._monotonic() - began
-        self.due_at = began + took + max(self._interval_s, took * (1 / DUTY - 1))
+        rest = min(took * (1 / DUTY - 1), LONGEST_PAUSE_S)
+        self.due_at = began + took + max(self._interval_s, rest)
         if isinstance(reply, NotModified):
             if asked is None:
                 raise BadReply("conditional read", "answered 304 to a read without update_time")

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from coil.slurm.errors import ControllerDown, SlurmError, Unreachable
-from coil.slurm.feed import DUTY, RESYNC_S
+from coil.slurm.feed import DUTY, LONGEST_PAUSE_S, RESYNC_S
 from coil.slurm.poller import BACKOFF, MIN_GAP_S, ClusterPoller, Health
 from coil.slurm.view import ClusterView
 from coil.slurm.wire import JobsReply, NodesReply, NotModified, SlurmJob, SlurmNode
@@ -371,6 +371,17 @@ async def test_a_short_list_is_read_whole_until_it_is_believed() -> None:
         assert poller.view is not None
         assert not poller.view.vanished
         assert not poller.view.absent("n1")
+
+
+async def test_slow_reads_do_not_put_off_the_next_one_for_long() -> None:
+    """Each takes half a minute: the pause of three times that would hide for long that all is well (I6)."""
+    reader = Reader()
+    reader.takes = 30.0
+    async with running(reader):
+        await asyncio.sleep(31)
+        reader.takes = 0.0
+        await asyncio.sleep(LONGEST_PAUSE_S + 1)
+    assert [at for at, _ in reader.asked][:2] == pytest.approx([0, 30 + LONGEST_PAUSE_S], abs=1)
 
 
 async def test_a_poller_that_does_not_run_is_told() -> None:
