@@ -81,7 +81,8 @@ def heal(world: World) -> None:
     world.jobs.clear()
     world.cordoned.clear()
     for record in world.records.values():
-        if record.foreign or record.reason.startswith("Not responding"):
+        # An admin who resumes a node between two looks of the operator may have to do so again.
+        if record.foreign or record.reason in REASONS or record.reason.startswith("Not responding"):
             _admin_resumes(world, "", record)
         record.silent = False
     for pod in world.pods.values():

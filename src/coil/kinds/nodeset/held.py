@@ -98,15 +98,18 @@ def _with_cordons(snapshot: Snapshot, leaving: Mapping[str, Cause | None]) -> li
 
 
 def _told(snapshot: Snapshot, leaving: Mapping[str, Cause | None]) -> set[str]:
-    """Nodes of workers that are up and whose record needs no memory: in service, or somebody's anew."""
+    """Nodes whose record needs no memory: in service again, or somebody's anew under a worker that is up."""
     return {
         worker.slurm_name
         for worker in snapshot.workers
-        if worker.record is not None
-        and worker.speaks_for_record
-        and worker.uid not in leaving
-        and not (is_out(worker.record) and (worker.record.ours or is_of_machine(worker.record)))
+        if worker.uid not in leaving and worker.record is not None and _needs_no_memory(worker, worker.record)
     }
+
+
+def _needs_no_memory(worker: Worker, record: SlurmNode) -> bool:
+    if not is_out(record):
+        return worker.speaks_for_record or worker.terminating
+    return worker.speaks_for_record and not (record.ours or is_of_machine(record))
 
 
 def _is_settled(snapshot: Snapshot, where: str, uid: str) -> bool:

@@ -94,6 +94,11 @@ def test_it_is_forgotten_when_slurm_says_something_else_of_a_worker_that_is_up(n
     assert remembered(snapshot([pod(0, ready=False)], [node], **with_held(held))) is None
 
 
+def test_it_is_forgotten_when_the_node_is_resumed_before_its_pod_has_ended() -> None:
+    held = Held(drains={"gpu-0": "bad DIMM"})
+    assert remembered(snapshot([pod(0, terminating=True)], [record("gpu-0")], **with_held(held))) == Held()
+
+
 def test_a_users_cordon_goes_to_the_successor() -> None:
     seen = snapshot([pod(0, annotations=USERS)], [record("gpu-0", "IDLE+DRAIN", "slurm-operator: x")])
     assert remembered(seen, deletion()) == Held(cordons={"gpu-0": "uid-gpu-0"})
