@@ -146,21 +146,35 @@ class Witness:
         found = {pod["metadata"]["name"]: pod for pod in pods}
         for name, pod in found.items():
             cause = pod["metadata"].get("annotations", {}).get(keys.ANNOTATION_POD_CORDON_CAUSE)
-            if cause == "update":
+            if cause == "update" and (_is_drained(pod) or not _is_ready(pod)):
                 self._out.add(name)
-            elif cause == "scale-in" or _is_ready(pod):
+            elif cause == "scale-in" or (_is_ready(pod) and not _is_drained(pod)):
                 self._out.discard(name)
         staying = sum("deletionTimestamp" not in pod["metadata"] for pod in pods)
         if staying >= replicas:
             # No successor is to come for those that are gone.
             self._out &= found.keys()
         self.samples.append(len(self._out))
+        if len(self._out) > MAX_UNAVAILABLE:
+            shown = {name: _shown(found[name]) for name in self._out & found.keys()}
+            print(f"out at once: {sorted(self._out)}, of which there are {shown}")  # noqa: T201 -- the log
+
+
+def _is_drained(pod: dict[str, Any]) -> bool:
+    """Slurm gives it no jobs; a mark without that is about to be taken off, or was just put on."""
+    return "SlurmNodeStateDrain" in _conditions(pod)
+
+
+def _shown(pod: dict[str, Any]) -> str:
+    return " ".join((*sorted(_conditions(pod)), *pod["metadata"].get("annotations", {}).values()))
+
+
+def _conditions(pod: dict[str, Any]) -> set[str]:
+    return {each["type"] for each in pod["status"].get("conditions", []) if each["status"] == "True"}
 
 
 def _is_ready(pod: dict[str, Any]) -> bool:
-    conditions = pod["status"].get("conditions", [])
-    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-    return ready and "deletionTimestamp" not in pod["metadata"]
+    return "Ready" in _conditions(pod) and "deletionTimestamp" not in pod["metadata"]
 
 
 @contextmanager
