@@ -161,8 +161,11 @@ class Witness:
 
 
 def _is_drained(pod: dict[str, Any]) -> bool:
-    """Slurm gives it no jobs; a mark without that is about to be taken off, or was just put on."""
-    return "SlurmNodeStateDrain" in _conditions(pod)
+    """By the operator, as Slurm shows it; a mark alone is about to be taken off, or was just put on."""
+    return any(
+        each["type"] == "SlurmNodeStateDrain" and each.get("message", "").startswith("slurm-operator: ")
+        for each in pod["status"].get("conditions", [])
+    )
 
 
 def _shown(pod: dict[str, Any]) -> str:
