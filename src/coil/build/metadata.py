@@ -15,7 +15,7 @@ from coil.support.objects import JsonObject, ObjectMeta
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _NOT_COPIED = frozenset({LAST_APPLIED, keys.ANNOTATION_HELD, keys.ANNOTATION_REHEARSAL})
 _LABEL_LENGTH = 63
-_BOOKS = ("helm.sh/chart", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", LAST_APPLIED)
+_BOOKS = _NOT_COPIED | {"helm.sh/chart", "app.kubernetes.io/version", "app.kubernetes.io/managed-by"}
 _BOOKS_IN = ("meta.helm.sh/", "argocd.argoproj.io/", "fluxcd.io/")
 
 Texts = Mapping[str, str]

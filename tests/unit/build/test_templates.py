@@ -141,6 +141,14 @@ def test_the_books_of_installing_tools_make_no_pod_anew(member: str, name: str) 
     assert patch == {"metadata": {member: {name: "2"}}}
 
 
+@pytest.mark.parametrize("name", [keys.ANNOTATION_REHEARSAL, keys.ANNOTATION_HELD])
+def test_what_is_said_to_the_operator_and_by_it_makes_no_pod_anew(name: str) -> None:
+    before = foreign(workload())
+    taken_over = patched(before, merge_patch(before, workload()))
+    told = workload(metadata={"annotations": {name: "x"}})
+    assert "spec" not in merge_patch(taken_over, told)
+
+
 @pytest.mark.parametrize("name", CHART)
 def test_chart_versions_in_the_metadata_of_the_template_make_no_pod_anew(name: str) -> None:
     """Charts of the reference write them there."""
