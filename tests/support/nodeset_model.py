@@ -249,7 +249,7 @@ class Hands:
                 )
         if pod.users_cordon and action.cause is Cause.UPDATE:
             world.lost_cordons.add(pod.name)
-        pod.terminating = pod.deleted_by_us = True
+        pod.terminating = True
         world.touch(pod)
         if not pod.node:
             del world.pods[pod.name]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from coil.api import keys
 from coil.api.nodeset import NodeSet
 from coil.kinds.nodeset.drain import POD_TERMINATING, Cause
+from coil.kinds.nodeset.held import read
 from coil.kinds.nodeset.times import text
 from coil.kube.views import ConditionView, NodeView, PodView
 from coil.slurm.view import ClusterView, index_jobs
@@ -40,7 +41,6 @@ class Pod:
     ran: bool = False
     terminating: bool = False
     users_cordon: bool = False
-    deleted_by_us: bool = False
     gone: bool = False
 
     @property
@@ -128,7 +128,9 @@ class World:
     def stop_daemon(self, pod: Pod) -> None:
         """The pod's containers end; the Slurm node is down and its jobs are over."""
         if (record := self.records.get(pod.name)) is not None and pod.ran:
-            held = record.foreign if pod.deleted_by_us else ""
+            # What somebody said after the operator's last look cannot have been remembered.
+            remembered = read({keys.ANNOTATION_HELD: self.held or "{}"}).drains.get(pod.name)
+            held = record.foreign if record.foreign == remembered else ""
             self.set_down(record, POD_TERMINATING)
             record.foreign = held
             self.drop_jobs(pod.name)
