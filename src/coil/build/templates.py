@@ -4,7 +4,7 @@
     wanted = templates.settled(live, complete)                # when it is compared with the live one
 
 Pods are made anew when their resource asks for something else, never because another program builds them:
-another operator before this one, or another version of this one (docs/adr/0070). What was asked for last
+another operator before this one, or another version of this one (docs/adr/0071). What was asked for last
 is remembered on the workload itself, in its annotation `pod-template`: `ASKED.LEFT`, two hashes.
 
 | live workload | pod template |

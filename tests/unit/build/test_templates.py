@@ -1,4 +1,4 @@
-"""Which pod template a workload has, and what makes its pods anew (docs/adr/0070)."""
+"""Which pod template a workload has, and what makes its pods anew (docs/adr/0071)."""
 
 import copy
 from collections.abc import Callable

@@ -5,7 +5,7 @@ Listed by owner, since revisions carry only the template's labels (spec: nodeset
 A revision is named by a hash that the operator computes from the NodeSet. Another operator, or another
 version of this one, may compute another hash from the same NodeSet; the workers are the same for all that.
 So the revision that the status names goes on standing for what its generation asks for, and remembers that
-in an annotation (docs/adr/0070).
+in an annotation (docs/adr/0071).
 """
 
 from collections.abc import Collection, Iterable
