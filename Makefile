@@ -7,6 +7,9 @@ VALUES ?=
 OPERATOR_VALUES ?=
 # How often each fault strikes in `make bench-failover`.
 TIMES ?= 1
+# How many changes `make bench-configuration` makes, and how many workers take them.
+CHANGES ?= 20
+WORKERS ?= 4
 # Workers of `make bench-scale`, and the command line of the operator it measures; coil when it is empty.
 N ?= 1000
 OPERATOR ?=
@@ -17,10 +20,10 @@ endif
 unexport KUBECONFIG
 .DEFAULT_GOAL := help
 SHELL := /bin/bash -o pipefail
-.PHONY: help venv up down test check lint types layers unit test-servers e2e soak bench-runtime bench-build bench-failover bench-scale soak-outage images crds dashboards docs lock lab-build
+.PHONY: help venv up down test check lint types layers unit test-servers e2e soak bench-runtime bench-build bench-failover bench-configuration bench-scale soak-outage images crds dashboards docs lock lab-build
 
 help: ## Show this help
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 up: venv ## Real Kubernetes, real Slurm, a job's output (into your cluster: KUBECONFIG=file, see README)
 	@$(BIN)/python -m lab demo $(if $(KUBECONFIG),--kubeconfig $(KUBECONFIG)) \
@@ -72,6 +75,9 @@ bench-build: venv ## Stamping pods and reading hostlists at size, beside the obv
 
 bench-failover: venv ## sbatch after faults of slurmctld, with and without backups (TIMES=10; needs `make up`)
 	@$(BIN)/python -m benchmarks.failover --times $(TIMES)
+
+bench-configuration: venv ## From a change until each daemon has it (CHANGES=20, WORKERS=4; needs `make up`)
+	@$(BIN)/python -m benchmarks.configuration --changes $(CHANGES) --workers $(WORKERS)
 
 soak-outage: venv ## Operator and webhook down for ten minutes under running jobs (needs `make up`)
 	@COIL_OUTAGE_S=600 $(BIN)/pytest -q -s tests/e2e/test_outage.py

@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.test_live_configuration import busy, change, runs, setting, wait_live
+from tests.e2e.test_live_configuration import busy
 from tests.support.kubectl import wait_until
+from tests.support.live_config import KIND, change, runs, setting, wait_live
 from tests.support.slurm_cluster import SlurmCluster
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 __all__ = ["busy"]
-
-KIND = "controller.slinky.slurm.net"
 
 
 def told(cluster: SlurmCluster, status: str, words: str, *, kind: str = "ConfigurationRejected") -> str:
