@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from coil.api import keys
+from coil.kinds.patience import PATIENCE_S
 from coil.support.objects import JsonObject
 from lab.apiserver import ApiServer
 from tests.support import golden
@@ -89,8 +90,8 @@ def run(server: ApiServer, steps: Sequence[golden.Step]) -> list[str]:
         return manager.writes()
 
 
-def wait_quiet(manager: Manager, quiet: float = 5.0) -> None:
-    """Wait until it has written nothing for `quiet` seconds."""
+def wait_quiet(manager: Manager, quiet: float = PATIENCE_S + 3) -> None:
+    """Wait until it has written nothing for `quiet` seconds: longer than it waits for Slurm."""
     count, since = -1, time.monotonic()
 
     def still() -> bool:

@@ -131,7 +131,7 @@ import signal, sys, time
 def react(*_):
     {on_term}
 signal.signal({int(number)}, react)
-print("up", flush=True)
+print("up\\n", end="", flush=True)  # in one piece: two programs write to one file
 time.sleep(60)
 """
 

@@ -1,7 +1,6 @@
 """What the client relies on, asked from real daemons; the facts are listed in docs/slurm.md."""
 
 import time
-from collections.abc import Callable
 
 import pytest
 
@@ -9,10 +8,11 @@ from coil.slurm import http1
 from coil.slurm.client import SlurmClient
 from coil.slurm.dialogue import DATA_PARSERS
 from coil.slurm.errors import BadReply, NotFound, NotServed, Rejected, SomeRefused, Unauthorized
-from coil.slurm.tokens import TokenSource, mint
+from coil.slurm.tokens import Tokens, TokenSource, mint
 from coil.slurm.wire import NodesReply, NotModified, ReservationUpdate, SlurmNode, number
 from coil.support.hostlist import compress, expand
 from tests.support.slurm import SlurmCluster
+from tests.support.slurmrest import OneToken
 
 pytestmark = [pytest.mark.slurm, pytest.mark.asyncio]
 
@@ -31,7 +31,7 @@ class CountingWire:
         return await http1.exchange(host, port, request)
 
 
-def client_of(cluster: SlurmCluster, tokens: Callable[[], str] | None = None) -> SlurmClient:
+def client_of(cluster: SlurmCluster, tokens: Tokens | None = None) -> SlurmClient:
     return SlurmClient(cluster.base_url, tokens or TokenSource(cluster.jwt_key))
 
 
@@ -211,7 +211,7 @@ async def test_a_member_the_version_lacks_is_told(cluster: SlurmCluster) -> None
 )
 async def test_a_bad_token_is_unauthorized(cluster: SlurmCluster, key: bytes | None, age: int) -> None:
     token = mint(key or cluster.jwt_key, "slurm", 900, time.time() - age)
-    client = client_of(cluster, lambda: token)
+    client = client_of(cluster, OneToken(token))
     with pytest.raises(Unauthorized) as caught:
         await client.nodes()
     assert caught.value.status == 511
@@ -221,7 +221,7 @@ async def test_a_bad_token_is_unauthorized(cluster: SlurmCluster, key: bytes | N
 
 async def test_no_token_is_unauthorized(cluster: SlurmCluster) -> None:
     with pytest.raises(Unauthorized) as caught:
-        await client_of(cluster, lambda: "").nodes()
+        await client_of(cluster, OneToken("")).nodes()
     assert caught.value.status in {401, 511}
 
 

@@ -12,11 +12,14 @@ SERVED = ("v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45")
 
 
 class OneToken:
-    """Always the same token, "t"; nothing else to try when it is refused."""
+    """Always the same token; nothing else to try when it is refused."""
+
+    def __init__(self, token: str = "t") -> None:  # noqa: S107 -- none that opens anything
+        self._token = token
 
     def __call__(self) -> str:
         """The token."""
-        return "t"
+        return self._token
 
     def refused(self, token: str) -> str:
         """There is no other."""

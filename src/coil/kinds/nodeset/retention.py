@@ -69,8 +69,11 @@ def _wanted(nodeset: NodeSet, worker: Worker, *, scaled_in: bool) -> OwnerRefere
 
 
 def _reference(api_version: str, kind: str, name: str, uid: str) -> OwnerReference:
+    # A pod must not wait for its claim, which itself stays until no pod uses it; and to say so needs the
+    # right to update the finalizers of pods, where OwnerReferencesPermissionEnforcement asks for it.
+    block = kind != "Pod"
     return OwnerReference(
-        api_version=api_version, kind=kind, name=name, uid=uid, controller=True, block_owner_deletion=True
+        api_version=api_version, kind=kind, name=name, uid=uid, controller=True, block_owner_deletion=block
     )
 
 

@@ -22,7 +22,7 @@ def owner(kind: str, name: str, uid: str, *, controller: bool = True) -> OwnerRe
         name=name,
         uid=uid,
         controller=controller,
-        block_owner_deletion=True,
+        block_owner_deletion=kind != "Pod",  # a pod does not wait for its claim
     )
 
 
