@@ -151,3 +151,28 @@ def test_without_a_place_to_try_it_nothing_is_applied_and_the_reason_is_told(
     wait_until(lambda: setting(cluster, "MaxJobCount") == "4322", within=30, what="applied untried")
     told(cluster, "False", "may be applied")
     assert cluster.job(job)["JobState"] == "RUNNING"
+
+
+def test_what_only_slurmd_refuses_is_counted_and_no_slurmd_ends_of_it(busy: tuple[SlurmCluster, int]) -> None:
+    """No rehearsal can tell of gres.conf, which slurmctld does not read (docs/configuration.md)."""
+    cluster, job = busy
+    before = runs(cluster)
+
+    def slurmds_refuse() -> bool:
+        logs = [
+            cluster.kubectl.run("logs", pod, "--namespace", cluster.name, "--container", "slurmd")
+            for pod in cluster.workers()
+        ]
+        words = ("unrecognized key: Nmae", "Resuming operation, reconfigure failed.")
+        return all(word in log for log in logs for word in words)
+
+    patch_files(cluster, {"gres.conf": "Nmae=gpu\n"})
+    change(cluster, {"extraConf": "GresTypes=gpu"})
+    wait_until(slurmds_refuse, within=60, what="each slurmd says that it goes on with the one before")
+    told(cluster, "True", "on slurmctld and 0 of 2 nodes", kind="ConfigurationLive")
+    assert runs(cluster) == before
+    assert cluster.job(job)["JobState"] == "RUNNING"
+    patch_files(cluster, {"gres.conf": None})
+    wait_live(cluster)
+    assert runs(cluster) == before
+    assert cluster.job(job)["JobState"] == "RUNNING"
