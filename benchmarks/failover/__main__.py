@@ -18,7 +18,7 @@ from tests.support.failover import Fault, Outage, strike
 from tests.support.ha_cluster import HaCluster
 from tests.support.kubectl import Kubectl
 
-CASES = {0: (Fault.KILL, Fault.DELETE), 1: (Fault.KILL, Fault.DELETE, Fault.CUT)}
+CASES = {0: (Fault.DELETE, Fault.KILL), 1: (Fault.DELETE, Fault.CUT, Fault.KILL), 2: (Fault.CUT,)}
 """Faults by number of backups: without any, a node that is cut off takes slurmctld with it."""
 
 
@@ -26,10 +26,16 @@ def main() -> None:
     """Run all cases and print a table."""
     parser = argparse.ArgumentParser(prog="bench-failover", description=__doc__)
     parser.add_argument("--times", type=int, default=1, help="how often each fault strikes")
-    times: int = parser.parse_args().times
-    table = Table("backups", "fault", "accepted again after (median, worst)", "sbatch failed", "jobs lost")
-    for backups, faults in CASES.items():
-        for fault, outages in measure(backups, faults, times).items():
+    parser.add_argument(
+        "--backups", type=int, choices=CASES, nargs="*", default=list(CASES), help="which cases"
+    )
+    given = parser.parse_args()
+    table = Table(
+        "backups", "fault", "times", "accepted again after (median, worst)",
+        "without acceptance at hand-back (median, worst)", "sbatch failed", "jobs lost",
+    )  # fmt: skip
+    for backups in given.backups:
+        for fault, outages in measure(backups, CASES[backups], given.times).items():
             table.add_row(str(backups), fault.value, *figures(outages))
     Console().print(table)
 
@@ -40,6 +46,7 @@ def measure(backups: int, faults: Sequence[Fault], times: int) -> dict[Fault, li
     cluster = HaCluster(kubectl, f"bench-{secrets.token_hex(3)}", backups=backups)
     found: dict[Fault, list[Outage]] = {fault: [] for fault in faults}
     try:
+        two_operators(kubectl)
         cluster.create(replicas=2)
         cluster.wait_idle(2)
         for fault in faults:
@@ -51,13 +58,26 @@ def measure(backups: int, faults: Sequence[Fault], times: int) -> dict[Fault, li
     return found
 
 
-def figures(outages: Sequence[Outage]) -> tuple[str, str, str]:
+def two_operators(kubectl: Kubectl) -> None:
+    """One on each node that may be cut off: it is the operator that leads clients to a backup."""
+    operator = ("--namespace", "slinky", "deployment/slurm-operator")
+    kubectl.run("scale", "--replicas=2", *operator)
+    kubectl.run("rollout", "status", "--timeout=90s", *operator)
+
+
+def figures(outages: Sequence[Outage]) -> tuple[str, ...]:
     """The columns of one fault."""
-    seconds = [outage.seconds for outage in outages]
     accepted = sum(len(outage.fates.accepted) for outage in outages)
     lost = sum(len(outage.fates.lost) for outage in outages)
     failed = sum(len(outage.fates.refused) for outage in outages)
-    return (f"{statistics.median(seconds):.1f} s, {max(seconds):.1f} s", str(failed), f"{lost} of {accepted}")
+    back = [outage.hand_back for outage in outages if outage.hand_back is not None]
+    again = middle_and_worst([outage.seconds for outage in outages])
+    return (str(len(outages)), again, middle_and_worst(back), str(failed), f"{lost} of {accepted}")
+
+
+def middle_and_worst(seconds: Sequence[float]) -> str:
+    """Median and worst, as text."""
+    return f"{statistics.median(seconds):.1f} s, {max(seconds):.1f} s" if seconds else "-"
 
 
 if __name__ == "__main__":

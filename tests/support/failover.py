@@ -7,6 +7,7 @@ from enum import Enum
 
 from tests.support.ha_cluster import HaCluster
 from tests.support.job_stream import Fates, JobStream
+from tests.support.kubectl import wait_until
 
 
 class Fault(Enum):
@@ -19,20 +20,27 @@ class Fault(Enum):
 
 @dataclass(frozen=True)
 class Outage:
-    """One fault: when it struck (Unix seconds), and what became of the jobs."""
+    """One fault: when it struck and was mended (Unix seconds), and what became of the jobs."""
 
     moment: float
     fates: Fates
+    mended: float | None = None
 
     @property
     def seconds(self) -> float:
-        """Until jobs were accepted again."""
-        return self.fates.back_after(self.moment)
+        """Until jobs were accepted again; what follows when the fault is mended is not part of it."""
+        return self.fates.back_after(self.moment, until=self.mended or float("inf"))
+
+    @property
+    def hand_back(self) -> float | None:
+        """Longest time without an accepted job once a fault that has an end was mended."""
+        return None if self.mended is None else self.fates.longest_gap(self.mended)
 
     def __str__(self) -> str:
         fates = self.fates
+        back = "" if self.hand_back is None else f", hand-back {self.hand_back:.1f} s"
         return (
-            f"accepted again after {self.seconds:.1f} s; {len(fates.accepted)} accepted, "
+            f"accepted again after {self.seconds:.1f} s{back}; {len(fates.accepted)} accepted, "
             f"{len(fates.refused)} failed, lost {fates.lost}, run twice {fates.repeated}"
         )
 
@@ -45,7 +53,7 @@ def strike(cluster: HaCluster, fault: Fault) -> Outage:
     stream = JobStream(cluster)
     stream.start()
     stream.wait_accepted(0, count=20)
-    moment = time.time()
+    moment, mended = time.time(), None
     match fault:
         case Fault.KILL:
             cluster.signal(active, signal.SIGKILL)
@@ -54,5 +62,16 @@ def strike(cluster: HaCluster, fault: Fault) -> Outage:
         case Fault.CUT:
             with cluster.cut_off(active):
                 stream.wait_accepted(moment, count=5, within=90)
+                mended = time.time()
+            _wait_active_again(cluster, active)
     stream.wait_accepted(time.time(), count=5, within=90)
-    return Outage(moment, stream.stop())
+    return Outage(moment, stream.stop(within=45), mended)
+
+
+def _wait_active_again(cluster: HaCluster, pod: str) -> None:
+    """Wait until the slurmctld that came back is ready, so that the hand-back is part of the record."""
+
+    def again() -> bool:
+        return cluster.labelled() == [pod] and cluster.is_ready(pod)
+
+    wait_until(again, within=120, what=f"{pod} is active again")

@@ -90,6 +90,11 @@ class HaCluster(SlurmCluster):
 
         wait_until(ready, within=within, what=f"{1 + self.backups} slurmctlds in {self.name}")
 
+    def is_ready(self, pod: str) -> bool:
+        """Whether this pod is ready."""
+        found = self.controllers().get(pod)
+        return found is not None and _is_ready(found)
+
     def node_of(self, pod: str) -> topology.Node:
         """The lab node on which a pod is."""
         name = self.controllers()[pod]["spec"]["nodeName"]
