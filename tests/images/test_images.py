@@ -32,6 +32,14 @@ def root_of(name: str) -> Path:
     return unpacked(images.build([name])[name])
 
 
+def test_a_container_leaves_no_process_behind() -> None:
+    """Whatever user it runs as."""
+    with Container("slurmctld", "infinity", entrypoint=["sleep"]) as container:
+        process = Path(f"/proc/{container.pid}")
+        container.until(lambda: "sleep" in (process / "cmdline").read_text(), "the program runs")
+    assert not process.exists()
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

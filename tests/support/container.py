@@ -17,6 +17,7 @@ import tempfile
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -117,7 +118,10 @@ class Container:
     ) -> None:
         """End it however it is."""
         if self._process and self._process.poll() is None:
-            self._process.kill()  # and with it, by --kill-child, process 1 and all that it holds
+            # Process 1 itself, and with it all of its namespace: `--kill-child` is forgotten by the kernel
+            # when the program takes another user.
+            with suppress(AssertionError, ProcessLookupError):
+                self.signal(signal.SIGKILL)
             self._process.wait(10)
         self._clean()
 
