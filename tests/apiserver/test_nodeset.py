@@ -1,34 +1,16 @@
 """NodeSets between a real API server and a real slurmctld. The tests play scheduler, kubelet and slurmd."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
-import pytest_asyncio
 
 from coil.api import keys
-from lab.apiserver import ApiServer
-from tests.support import slurm
 from tests.support.apiserver import kubectl, writes
 from tests.support.manager import KEYS, controller
-from tests.support.nodeset_stage import Stage, kubernetes_node, nodeset, settle, shown_states, staged
+from tests.support.nodeset_stage import Stage, kubernetes_node, nodeset, settle, shown_states
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.slurm, pytest.mark.asyncio, pytest.mark.timeout(150)]
-
-
-@pytest.fixture
-def slurm_cluster() -> Iterator[slurm.SlurmCluster]:
-    if reason := slurm.missing():
-        pytest.skip(reason)
-    with slurm.slurm_cluster() as running:
-        yield running
-
-
-@pytest_asyncio.fixture
-async def stage(managed_server: ApiServer, slurm_cluster: slurm.SlurmCluster) -> AsyncIterator[Stage]:
-    async with staged(managed_server, slurm_cluster) as made:
-        yield made
 
 
 async def test_workers_are_made_registered_and_shown(stage: Stage) -> None:

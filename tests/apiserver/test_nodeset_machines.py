@@ -2,36 +2,19 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from coil.api import keys
-from lab.apiserver import ApiServer
-from tests.support import slurm
 from tests.support.apiserver import kubectl
 from tests.support.manager import KEYS, controller
-from tests.support.nodeset_stage import Stage, kubernetes_node, nodeset, staged
+from tests.support.nodeset_stage import Stage, kubernetes_node, nodeset
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.slurm, pytest.mark.asyncio, pytest.mark.timeout(150)]
 
 REACTION_S = 2.0
-
-
-@pytest.fixture
-def slurm_cluster() -> Iterator[slurm.SlurmCluster]:
-    if reason := slurm.missing():
-        pytest.skip(reason)
-    with slurm.slurm_cluster() as running:
-        yield running
-
-
-@pytest_asyncio.fixture
-async def stage(managed_server: ApiServer, slurm_cluster: slurm.SlurmCluster) -> AsyncIterator[Stage]:
-    async with staged(managed_server, slurm_cluster) as made:
-        yield made
 
 
 class Machine:

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -15,14 +14,6 @@ from tests.support.nodeset_stage import Stage, settle, staged
 pytestmark = [pytest.mark.apiserver, pytest.mark.slurm, pytest.mark.asyncio, pytest.mark.timeout(400)]
 
 WORKERS = 4
-
-
-@pytest.fixture
-def slurm_cluster() -> Iterator[slurm.SlurmCluster]:
-    if reason := slurm.missing():
-        pytest.skip(reason)
-    with slurm.slurm_cluster() as running:
-        yield running
 
 
 async def test_no_mood_of_slurmrestd_costs_a_worker(

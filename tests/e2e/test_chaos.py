@@ -36,7 +36,7 @@ def test_no_job_notices(new_cluster: Callable[[], SlurmCluster]) -> None:
     trouble = chaos.Trouble(cluster, dice(seed))
     witness = chaos.Witness(cluster)
     with witness.watching():
-        with chaos.JobStream(cluster, dice(seed), JOBS).running():
+        with chaos.Backlog(cluster, dice(seed), JOBS).running():
             trouble.make(SECONDS, PAUSE)
         cluster.scale(chaos.WANTED)
         ended = time.monotonic()

@@ -72,7 +72,7 @@ def tag_next_image() -> None:
 
 
 @dataclass
-class JobStream:
+class Backlog:
     """Keeps some jobs waiting, each of a random length and with a node of its own."""
 
     cluster: SlurmCluster

@@ -16,7 +16,7 @@ from coil.api.token import Token
 from coil.kinds.resources import ACCOUNTINGS, CONTROLLERS, LOGINSETS, NODESETS, RESTAPIS, TOKENS
 from coil.kinds.runtime import Runtime
 from coil.kube.resource import Resource
-from coil.slurm.clusters import Cluster, Clusters
+from coil.slurm.clusters import Clusters
 from coil.support.clock import parse_time
 from coil.support.objects import ObjectKey
 
@@ -51,15 +51,15 @@ class StateCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Every series as it is now."""
-        yield conditions({kind: store.list() for kind, store in self._stores.items()})
+        yield _conditions({kind: store.list() for kind, store in self._stores.items()})
         nodesets = self._nodesets.list()
         yield _counts("coil_nodeset_workers", "Worker pods of a NodeSet, by state.", _WORKERS, nodesets)
         yield _counts("coil_nodeset_slurm_nodes", "Slurm nodes of a NodeSet, by state.", _NODES, nodesets)
-        yield tokens(self._tokens.list())
-        yield from clusters(self._clusters)
+        yield _tokens(self._tokens.list())
+        yield from _clusters(self._clusters)
 
 
-def conditions(objects: Mapping[str, Iterable[Any]]) -> Metric:
+def _conditions(objects: Mapping[str, Iterable[Any]]) -> Metric:
     """What each condition says, by kind; a change of the reason is another series."""
     family = GaugeMetricFamily(
         "coil_condition",
@@ -82,7 +82,7 @@ def _counts(name: str, text: str, members: Mapping[str, str], nodesets: Iterable
     return family
 
 
-def tokens(found: Iterable[Token]) -> Metric:
+def _tokens(found: Iterable[Token]) -> Metric:
     """When each stored token ends; a Token without one has no series."""
     family = GaugeMetricFamily(
         "coil_token_expires_timestamp_seconds",
@@ -98,7 +98,7 @@ def tokens(found: Iterable[Token]) -> Metric:
     return family
 
 
-def clusters(registry: Clusters) -> Iterator[Metric]:
+def _clusters(registry: Clusters) -> Iterator[Metric]:
     """How well each Slurm cluster is known, by the Controller it belongs to."""
     reachable = GaugeMetricFamily(
         "coil_slurm_reachable", "1 while slurmrestd answers wholly.", labels=_OBJECT
@@ -110,24 +110,13 @@ def clusters(registry: Clusters) -> Iterator[Metric]:
         labels=_OBJECT,
     )
     for key, cluster in registry.items():
-        _cluster(key, cluster, reachable, age, draining)
+        poller = cluster.poller
+        reachable.add_metric(key, poller.health.ok)
+        if (seconds := poller.age()) is not None:
+            age.add_metric(key, seconds)
+        if (view := poller.view) is not None:
+            draining.add_metric(key, sum(node.ours and node.draining for node in view.nodes.values()))
     yield from (reachable, age, draining)
-
-
-def _cluster(
-    key: ObjectKey,
-    cluster: Cluster,
-    reachable: GaugeMetricFamily,
-    age: GaugeMetricFamily,
-    draining: GaugeMetricFamily,
-) -> None:
-    poller = cluster.poller
-    reachable.add_metric(key, poller.health.ok)
-    seconds, view = poller.age(), poller.view
-    if seconds is not None:
-        age.add_metric(key, seconds)
-    if view is not None:
-        draining.add_metric(key, sum(node.ours and node.draining for node in view.nodes.values()))
 
 
 def _where(item: Any) -> ObjectKey:
