@@ -9,12 +9,10 @@ from coil.build import core, pods, quantity, scripts, typed
 from coil.build.errors import BuildError
 from coil.build.nodeconf import quoted_conf
 from coil.support.objects import JsonObject
-from coil.support.reasons import REASON_PREFIX
 
 _FILE_MODE = 0o600
 _PROBE_FAILURES = 6
 _CAPABILITIES = ("BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE")
-_SAY_GOODBYE = f"scontrol update nodename=$(hostname) state=down reason='{REASON_PREFIX}Pod is terminating';"
 _ONE_PER_NODE = {"matchExpressions": [{"key": keys.LABEL_NAME, "operator": "In", "values": [keys.SLURMD]}]}
 
 

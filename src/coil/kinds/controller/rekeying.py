@@ -62,16 +62,12 @@ def hashes(
     former = {map_hash({**jwt_secret, jwt_ref.key: key}) for key in jwt.known}
     told = jwt.has is not Has.UNTOLD and (not shared or before in former)
     if jwt.has is Has.REFUSED or (before != wanted.jwt_key and not told):
-        return _noting(wanted, wanted.jwt_key if noted else "")
+        return msgspec.structs.replace(wanted, note=wanted.jwt_key if noted else "")
     return Hashes(
         slurm_key=had.slurm_key if shared else wanted.slurm_key,
         jwt_key=had.jwt_key,
         note=wanted.jwt_key if noted or had.jwt_key != wanted.jwt_key else "",
     )
-
-
-def _noting(wanted: Hashes, note: str) -> Hashes:
-    return msgspec.structs.replace(wanted, note=note)
 
 
 def _had(live: ManifestView) -> Hashes:
