@@ -1,11 +1,18 @@
 """What holds for all tests."""
 
 import asyncio
+import os
 
 from hypothesis import HealthCheck, settings
 
-# How long an example takes says something about the machine, not about the claim under test.
-settings.register_profile("coil", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# How long an example takes says something about the machine, not about the claim under test. The same
+# examples every time: whether a change passes must not hang on luck. COIL_EXAMPLES asks for a new search.
+settings.register_profile(
+    "coil",
+    deadline=None,
+    derandomize="COIL_EXAMPLES" not in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("coil")
 
 

@@ -19,7 +19,7 @@ from coil.kinds.nodeset.drain import (
     is_cordoned,
     own_cause,
 )
-from coil.kinds.nodeset.held import is_users
+from coil.kinds.nodeset.held import is_overwritten, is_users
 from coil.kinds.nodeset.ownership import is_own, is_silent
 from coil.kinds.nodeset.snapshot import Held, Snapshot, Worker
 from coil.slurm.wire import SlurmNode
@@ -56,7 +56,7 @@ def plan_drains(snapshot: Snapshot, condemned: Mapping[str, Cause]) -> list[Slur
             continue
         cause = wanted_cause(worker, condemned)
         if cause is not None or is_users(worker):
-            reason = _reason_to_drain(worker, record, cause, snapshot.propagated_conditions)
+            reason = _reason_to_drain(worker, record, cause, snapshot)
             if reason is not None:
                 drains.append((worker.slurm_name, reason))
         elif (
@@ -104,7 +104,7 @@ def _is_needed(worker: Worker) -> bool:
 
 
 def _reason_to_drain(
-    worker: Worker, record: SlurmNode, cause: Cause | None, propagated: tuple[str, ...]
+    worker: Worker, record: SlurmNode, cause: Cause | None, snapshot: Snapshot
 ) -> Reason | None:
     """The reason to drain with; None when nothing is to be written."""
     if record.drain or _wakes_up_for_a_job(worker, record):
@@ -113,8 +113,11 @@ def _reason_to_drain(
     if not record.ours:
         # Somebody else took the node down. To delete the pod it must be drained too; the reason stays.
         return _KEEP if condemned else None
+    remembered = snapshot.held.drains.get(worker.slurm_name)
+    if remembered is not None and is_overwritten(record):
+        return Reason(remembered, remembered)
     if condemned or record.reason in ("", POD_TERMINATING):
-        return drain_reason(cause, worker, propagated)
+        return drain_reason(cause, worker, snapshot.propagated_conditions)
     return _KEEP
 
 

@@ -53,7 +53,7 @@ def plan_restores(snapshot: Snapshot) -> list[Drain]:
     for worker in snapshot.workers:
         reason = snapshot.held.drains.get(worker.slurm_name)
         record = worker.record
-        if reason and record is not None and worker.speaks_for_record and _is_overwritten(record):
+        if reason and record is not None and worker.speaks_for_record and is_overwritten(record):
             nodes[reason].append(worker.slurm_name)
     return [Drain(nodes=tuple(names), reason=reason) for reason, names in nodes.items()]
 
@@ -71,6 +71,11 @@ def is_users(worker: Worker) -> bool:
 def is_out(record: SlurmNode) -> bool:
     """No new jobs start there, because somebody or something said so."""
     return record.drain or "DOWN" in record.state
+
+
+def is_overwritten(record: SlurmNode) -> bool:
+    """A node that is out with a reason of ours: when somebody held it before, a good-bye replaced hers."""
+    return is_out(record) and record.ours and APPENDED not in record.reason
 
 
 def _with_reasons(snapshot: Snapshot, leaving: Mapping[str, Cause | None]) -> list[Worker]:
@@ -116,7 +121,3 @@ def _is_settled(snapshot: Snapshot, where: str, uid: str) -> bool:
     """A successor was born with the cordon, or the pod is still there and its user took the cordon off."""
     here = [w for w in snapshot.workers if place(w, daemon=snapshot.nodeset.daemon) == where]
     return any(not w.terminating and (w.uid != uid or not is_users(w)) for w in here)
-
-
-def _is_overwritten(record: SlurmNode) -> bool:
-    return is_out(record) and record.ours and APPENDED not in record.reason

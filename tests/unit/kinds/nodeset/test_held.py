@@ -84,6 +84,19 @@ def test_an_overwritten_reason_comes_back_and_its_drain_is_not_undone() -> None:
     assert plan_drains(drained, {}) == []
 
 
+@pytest.mark.parametrize("condemned", [{}, {"uid-gpu-0": Cause.SCALE_IN}])
+def test_a_drain_of_a_node_that_somebody_held_gives_her_reason(condemned: dict[str, Cause]) -> None:
+    """The successor, born with the user's cordon, must not be drained in the operator's words (I3)."""
+    held = Held(drains={"gpu-0": "bad DIMM"})
+    down = record("gpu-0", "DOWN", POD_TERMINATING)
+    born = pod(0, phase="Pending", ready=False, annotations=USERS)
+    seen = snapshot([born], [down], **with_held(held))
+    assert plan_drains(seen, condemned) == [Drain(nodes=("gpu-0",), reason="bad DIMM")]
+    (other,) = plan_drains(snapshot([born], [record("gpu-0")], **with_held(held)), condemned)
+    assert isinstance(other, Drain)
+    assert "bad DIMM" not in other.reason, "she resumed it"
+
+
 @pytest.mark.parametrize(
     "node", [BAD_DIMM, record("gpu-0"), record("gpu-0", "DOWN", "worse", reason_user="a")]
 )

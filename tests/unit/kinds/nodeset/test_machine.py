@@ -3,7 +3,7 @@
 Each step is a round: some things happen, the operator's caches catch up more or less, and it makes a pass,
 whose requests may fail or be its last. The model judges every write when it is made
 (`tests.support.nodeset_model`). When a run ends, all trouble ends too, and the NodeSet must become what it
-should be and then stay silent. COIL_EXAMPLES=1000 makes it look longer.
+should be and then stay silent. COIL_EXAMPLES=1000 searches longer, and for new ones.
 """
 
 import os
