@@ -57,11 +57,12 @@ unit:
 test-servers: venv lab-build images ## Tests against a misbehaving server, the real API server, real Slurm daemons
 	@echo "==> tests against real servers"
 	@$(BIN)/python -m lab build kwok
-	@$(BIN)/pytest -q tests/wire tests/apiserver tests/slurm tests/images tests/charts tests/scale
+	@$(BIN)/pytest -q -n 2 --dist loadfile tests/wire tests/apiserver tests/slurm tests/images tests/charts tests/scale
 
 e2e: venv ## Tests with real pods and real jobs in the lab
 	@$(BIN)/python -m lab demo
-	@$(BIN)/pytest -q -s tests/lab tests/e2e
+	@$(BIN)/pytest -q -n 2 --dist loadfile -m "not alone" tests/lab tests/e2e
+	@$(BIN)/pytest -q -s -m alone tests/lab tests/e2e
 
 soak: venv ## Ten minutes of trouble around a stream of real jobs
 	@$(BIN)/python -m lab demo

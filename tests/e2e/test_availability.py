@@ -9,7 +9,7 @@ from tests.support.kubectl import Kubectl, wait_until
 from tests.support.operator import Operator, writes
 from tests.support.slurm_cluster import SlurmCluster
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.timeout(400)]
 
 
 def test_slurmctld_comes_back_and_the_job_completes(cluster: SlurmCluster) -> None:
@@ -78,7 +78,7 @@ def test_an_unchanged_cluster_is_left_alone(cluster: SlurmCluster, audit_log: Pa
 
     def quiet() -> bool:
         size = audit_log.stat().st_size
-        time.sleep(10)
+        time.sleep(3)
         return not [each for each in writes(audit_log, size) if cluster.name in each]
 
     wait_until(quiet, within=90, what="the cluster to settle")

@@ -22,7 +22,7 @@ LONG = SECONDS > 120
 JOBS = (5, 60) if LONG else (3, 12)
 PAUSE = (5.0, 20.0) if LONG else (7.0, 10.0)
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(SECONDS + 600)]
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.timeout(SECONDS + 600)]
 
 
 def test_no_job_notices(new_cluster: Callable[[], SlurmCluster]) -> None:

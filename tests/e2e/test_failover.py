@@ -9,7 +9,7 @@ from tests.support.failover import Fault, strike
 from tests.support.ha_cluster import HaCluster
 from tests.support.kubectl import Kubectl
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.timeout(400)]
 
 LIMIT_S = {Fault.DELETE: 20}
 

@@ -15,7 +15,7 @@ from tests.support.operator import DEPLOYMENT, NAMESPACE, Operator
 OUTAGE_S = float(os.environ.get("COIL_OUTAGE_S", "25"))
 STEADY_S = 60
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(300 + OUTAGE_S)]
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.timeout(300 + OUTAGE_S)]
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tests.support.kubectl import Kubectl, wait_until
 from tests.support.operator import Operator
 from tests.support.slurm_cluster import SlurmCluster
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.timeout(600)]
 
 THEIRS = "theirs"
 """A revision hash that coil would not compute."""

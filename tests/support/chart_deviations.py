@@ -136,6 +136,28 @@ def webhook_rights(_case: Case, documents: list[Document]) -> None:
         documents.append(bound | {"roleRef": {**bound["roleRef"], "kind": "Role"}})
 
 
+def webhook_renews(_case: Case, documents: list[Document]) -> None:
+    """Where Helm made the certificate: the flags, and rights on that Secret and those registrations."""
+    found = {each["kind"]: each for each in documents if each["metadata"]["name"].endswith("-webhook")}
+    secrets = [each for each in kinds(documents, "Secret") if "tls.crt" in each.get("data", {})]
+    if not secrets or "ClusterRole" not in found:
+        return
+    role, deployment = found["ClusterRole"], found["Deployment"]
+    secret, name = secrets[0]["metadata"]["name"], role["metadata"]["name"]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    container["args"] += ["--renew-certificate", secret, "--registration", name]
+    resources = ["validatingwebhookconfigurations", "mutatingwebhookconfigurations"]
+    registrations = rule("admissionregistration.k8s.io", resources, "get", "patch")
+    role["rules"].append(registrations | {"resourceNames": [name]})
+    own = [each for each in kinds(documents, "Role") if each["metadata"]["name"] == name]
+    if not own:
+        namespace = deployment["metadata"]["namespace"]
+        own = [namespaced(role, "Role", namespace) | {"rules": []}]
+        bound = namespaced(found["ClusterRoleBinding"], "RoleBinding", namespace)
+        documents += [*own, bound | {"roleRef": {**bound["roleRef"], "kind": "Role"}}]
+    own[0]["rules"].append(rule("", ["secrets"], "get", "patch") | {"resourceNames": [secret]})
+
+
 def rule(group: str, resources: list[str], *verbs: str) -> Document:
     return {"apiGroups": [group], "resources": resources, "verbs": list(verbs)}
 
@@ -245,6 +267,11 @@ DEVIATIONS = (
         "the webhook container names its program",
         "one image holds the operator and the webhook; the path is that of the reference's image",
         webhook_program,
+    ),
+    Deviation(
+        "the webhook renews the certificate that Helm made",
+        "nobody else does before it ends; with rights on that one Secret and its own registrations",
+        webhook_renews,
     ),
     Deviation(
         "the global pull policy reaches components",

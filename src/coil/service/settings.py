@@ -92,3 +92,9 @@ class WebhookSettings(ProcessSettings, frozen=True, kw_only=True):
     cert_dir: Annotated[str, Meta(description="folder of tls.crt and tls.key, read again on change")] = (
         CERTIFICATES
     )
+    renew_certificate: Annotated[
+        str, Meta(description="Secret whose certificate is renewed before it ends; else others renew it")
+    ] = ""
+    registration: Annotated[
+        str, Meta(description="name of the webhook configurations that are to trust a renewed certificate")
+    ] = "slurm-operator-webhook"

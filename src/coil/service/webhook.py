@@ -19,6 +19,7 @@ from pathlib import Path
 from aiohttp import web
 
 from coil.admission.certificates import Certificates
+from coil.admission.renewal import Renewal
 from coil.admission.server import application
 from coil.kube.client import Client
 from coil.kube.config import ClusterConfig
@@ -63,9 +64,12 @@ async def run(settings: WebhookSettings, config: ClusterConfig, stop: asyncio.Ev
         tasks = await stack.enter_async_context(Tasks())
         certificates = Certificates(Path(settings.cert_dir))
         tasks.spawn("certificates", certificates.run())
+        namespace = settings.leader_elect_namespace or client.namespace
         if settings.leader_elect:
-            namespace = settings.leader_elect_namespace or client.namespace
             tasks.spawn("lease", _hold_lease(client, namespace))
+        if settings.renew_certificate:
+            renewal = Renewal(client, namespace, settings.renew_certificate, settings.registration)
+            tasks.spawn("renewal", renewal.run())
         if not await _has_certificate(tasks, certificates, stop):
             return
         async with _answering(client, where, certificates.tls):
