@@ -39,6 +39,10 @@ GROUP = "coil-managers"
 RULES = Path(__file__).parents[2] / "charts" / "slurm-operator" / "rules"
 
 
+NODES_STAY = ("--node-monitor-grace-period=1h", "--node-startup-grace-period=1h")
+"""No kubelet says that a test's node is alive; on a slow machine its pods would be evicted meanwhile."""
+
+
 @pytest.fixture(scope="session")
 def managed_server() -> Iterator[ApiServer]:
     """API server and built-in controllers, with our CRDs and the operator's role."""
@@ -51,7 +55,7 @@ def new_managed_server() -> Iterator[ApiServer]:
     """The same for one's own, such as for tests that make Kubernetes nodes."""
     if not all(binaries.COMPONENTS[name].built for name in ("etcd", "kubernetes")):
         pytest.skip("the Kubernetes binaries are not built: run `make lab-build`")
-    with ApiServer(controller_manager=True) as server:
+    with ApiServer(controller_manager=True, controller_manager_extra=NODES_STAY) as server:
         kubectl(server, "apply", "-f", "-", stdin=crd.to_yaml(crd.all_definitions().values()))
         names = [f"crd/{kind.crd_name}" for kind in KINDS]
         kubectl(server, "wait", "--for=condition=Established", "--timeout=30s", *names)

@@ -9,7 +9,6 @@ kubectl takes a while; the server is for them alone.
 """
 
 import json
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -172,8 +171,13 @@ def _without_choices(spec: JsonObject) -> JsonObject:
 
 
 def _pinned(pod: JsonObject) -> str:
-    found = re.search(r'"operator": "In", "values": \["([^"]+)"\]}\]}', json.dumps(pod["spec"]))
-    return found[1] if found else ""
+    """The node that a pod of a DaemonSet-like NodeSet asks for by name."""
+    affinity = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {})
+    fields = [
+        field for term in required.get("nodeSelectorTerms", ()) for field in term.get("matchFields", ())
+    ]
+    return next((field["values"][0] for field in fields if field["key"] == "metadata.name"), "")
 
 
 def _resource_status(item: JsonObject, status: JsonObject | None) -> JsonObject | None:
