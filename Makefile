@@ -10,6 +10,8 @@ TIMES ?= 1
 # How many changes `make bench-configuration` makes, and how many workers take them.
 CHANGES ?= 20
 WORKERS ?= 4
+# How often `make autoscaling` goes from zero workers to four and back.
+ROUNDS ?= 3
 # Workers of `make bench-scale`, and the command line of the operator it measures; coil when it is empty.
 N ?= 1000
 OPERATOR ?=
@@ -20,7 +22,7 @@ endif
 unexport KUBECONFIG
 .DEFAULT_GOAL := help
 SHELL := /bin/bash -o pipefail
-.PHONY: help venv up down test check lint types layers unit test-servers e2e soak bench-runtime bench-build bench-failover bench-configuration bench-scale soak-outage images crds dashboards docs lock lab-build
+.PHONY: help venv up down test check lint types layers unit test-servers e2e soak bench-runtime bench-build bench-failover bench-configuration bench-scale soak-outage autoscaling images crds dashboards docs lock lab-build
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +84,13 @@ bench-configuration: venv ## From a change until each daemon has it (CHANGES=20,
 
 soak-outage: venv ## Operator and webhook down for ten minutes under running jobs (needs `make up`)
 	@COIL_OUTAGE_S=600 $(BIN)/pytest -q -s tests/e2e/test_outage.py
+
+autoscaling: venv ## Clusters that scale themselves, with KEDA and without (ROUNDS=3; the first time builds KEDA)
+	@$(BIN)/python -m lab build keda
+	@$(BIN)/python -m lab demo
+	@COIL_AUTOSCALING=$(ROUNDS) COIL_AUTOSCALING_RECORD=autoscaling.json \
+	  $(BIN)/pytest -q -s -p no:randomly tests/e2e/test_autoscaling.py
+	@$(BIN)/python -m benchmarks.autoscaling autoscaling.json docs/autoscaling.png
 
 bench-scale: export OPERATOR := $(OPERATOR)
 bench-scale: venv ## A NodeSet at size on simulated machines and real Slurm: N=1000, OPERATOR='command' for another

@@ -81,7 +81,15 @@ JOBS = Board(
         Panel(
             "Most nodes that one pending job wants",
             _partition("slurm_partition_jobs_max_job_nodes_nohold%"),
-            about="What autoscaling has to reach; jobs on hold do not count.",
+            about="Jobs on hold do not count.",
+        ),
+        Panel(
+            "Nodes that jobs hold and want",
+            (
+                Query("coil_partition_nodes_wanted", "{{namespace}}/{{name}} {{partition}}"),
+                Query("coil_partition_nodes_pending", "{{namespace}}/{{name}} {{partition}} pending"),
+            ),
+            about="What autoscaling follows; jobs that no node helps do not count.",
         ),
         Panel("CPUs of jobs", _slurm("slurm_jobs_cpus_alloc")),
         Panel("GPUs of jobs", _slurm("slurm_jobs_gpus_alloc")),

@@ -22,13 +22,14 @@ def ensure() -> list[Path]:
     pause, coredns = binaries.binary("pause"), binaries.binary("coredns")
     # Names below 1024 need no root in a pod's own network, so CoreDNS runs as nobody.
     return [
-        _ensure(pause.parent, Image(PAUSE, {"pause": pause}, ["/pause"], user="65535:65535")),
-        _ensure(coredns.parent, Image(COREDNS, {"coredns": coredns}, ["/coredns"], user="65534:65534")),
+        ensure_image(pause.parent, Image(PAUSE, {"pause": pause}, ["/pause"], user="65535:65535")),
+        ensure_image(coredns.parent, Image(COREDNS, {"coredns": coredns}, ["/coredns"], user="65534:65534")),
         _busybox(),
     ]
 
 
-def _ensure(folder: Path, image: Image) -> Path:
+def ensure_image(folder: Path, image: Image) -> Path:
+    """Return the archive of an image in a folder that is named by its content, made where it is missing."""
     archive = folder / "image.tar"
     if not archive.exists():
         scratch = folder / ".image.tar.new"
@@ -49,4 +50,4 @@ def _busybox() -> Path:
         program = next(path for path in Path(scratch).rglob("busybox") if path.parent.name == "bin")
         applets = run(str(program), "--list").split()
         links = {f"bin/{applet}": "busybox" for applet in applets if applet != "busybox"}
-        return _ensure(folder, Image(BUSYBOX, {"bin/busybox": program}, ["/bin/sh"], links))
+        return ensure_image(folder, Image(BUSYBOX, {"bin/busybox": program}, ["/bin/sh"], links))

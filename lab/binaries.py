@@ -24,6 +24,7 @@ from lab.errors import LabError
 from lab.progress import say, step
 
 _VERSION = "k8s.io/component-base/version"
+_KEDA = "github.com/kedacore/keda/v2"
 # A sign of life on builds that take minutes.
 _REPORT_SECONDS = 15.0
 
@@ -86,10 +87,12 @@ COMPONENTS: Mapping[str, Component] = {
         Component("pause", {"pause": "coil.lab/pause"}),
         Component("helm", {"helm": "helm.sh/helm/v3/cmd/helm"}),
         Component("kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}),
+        Component("keda", {"keda": f"{_KEDA}/cmd/operator", "keda-adapter": f"{_KEDA}/cmd/adapter"}),
     )
 }
 
-# What a cluster, its tests and the charts need; kwok is for clusters of simulated nodes only.
+# What a cluster, its tests and the charts need; kwok is for clusters of simulated nodes only, KEDA (ten
+# minutes of a processor) for the tests of autoscaling.
 DEFAULT = ("pause", "etcd", "kubernetes", "coredns", "helm")
 
 

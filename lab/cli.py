@@ -115,7 +115,9 @@ def ssh(name: str, command: Annotated[list[str] | None, typer.Argument()] = None
 
 @app.command()
 def build(
-    components: Annotated[list[str] | None, typer.Argument(help="All but kwok, when none is named.")] = None,
+    components: Annotated[
+        list[str] | None, typer.Argument(help="All but kwok and keda, when none is named.")
+    ] = None,
 ) -> None:
     """Build Kubernetes and its companions into the user's cache."""
     for name in components or binaries.DEFAULT:

@@ -1,22 +1,17 @@
 """Boards and alerts against a real Prometheus that scrapes a real slurmctld and the operator."""
 
 import json
-import string
 import urllib.parse
 import urllib.request
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-import yaml
 
-from lab import cluster as lab
-from lab import images
 from tests.support.kubectl import Kubectl, wait_until
+from tests.support.monitored import create
 from tests.support.queries import metrics, of_boards, of_rules
 from tests.support.slurm_cluster import SlurmCluster
 
-PROMETHEUS = string.Template((Path(__file__).parents[1] / "data/e2e/prometheus.yaml").read_text())
 ON_REQUEST = {
     # The webhook's metrics are off unless asked for.
     "coil_certificate_expires_timestamp_seconds"
@@ -28,34 +23,14 @@ WELL = {
 
 
 @pytest.fixture
-def watched(new_cluster: Callable[[], SlurmCluster], kubectl: Kubectl) -> SlurmCluster:
-    """A cluster with metrics and its Prometheus."""
-    images.build(["prometheus"])
-    lab.load(images.IMAGES["prometheus"].reference)
-    cluster = new_cluster()
-    documents = list(yaml.safe_load_all(cluster.manifests(replicas=1)))
-    for document in documents:
-        if document["kind"] == "Controller":
-            document["spec"]["metrics"] = {"enabled": True}
-    kubectl.apply(yaml.safe_dump_all(documents))
-    cluster.wait_idle(1)
-    kubectl.apply(PROMETHEUS.substitute(name=cluster.name))
-    kubectl.run(
-        "wait",
-        "pod/prometheus",
-        "--namespace",
-        cluster.name,
-        "--for=condition=Ready",
-        "--timeout=60s",
-        within=70,
-    )
-    return cluster
+def prometheus(new_cluster: Callable[[], SlurmCluster], kubectl: Kubectl) -> str:
+    """URL of a Prometheus that scrapes a cluster of one worker and the operator."""
+    return create(new_cluster(), kubectl, replicas=1)
 
 
 @pytest.mark.timeout(300)
-def test_every_query_of_every_board_and_alert_finds_data(watched: SlurmCluster, kubectl: Kubectl) -> None:
-    pod = json.loads(kubectl.run("get", "pod", "prometheus", "--namespace", watched.name, "--output=json"))
-    base = f"http://{pod['status']['podIP']}:9090/api/v1/query"
+def test_every_query_of_every_board_and_alert_finds_data(prometheus: str) -> None:
+    base = f"{prometheus}/api/v1/query"
     asked = {*of_boards(), *metrics()} - WELL - ON_REQUEST
     missing = set(asked)
 

@@ -24,6 +24,18 @@ def test_a_job_outlives_the_scale_in_around_it(cluster: SlurmCluster) -> None:
     ended = wait_until(lambda: _ended_before_pod_went(cluster, job, busy), within=120, what="the job to end")
     assert (ended["JobState"], ended["ExitCode"]) == ("COMPLETED", "0:0")
     wait_until(lambda: not cluster.workers(), within=90, what="the last worker to go")
+    _waits_without_workers(cluster)
+
+
+def _waits_without_workers(cluster: SlurmCluster) -> None:
+    """Field case SCL-02: an empty partition takes jobs, which start with the worker that comes for them."""
+    wait_until(lambda: not cluster.nodes(), within=30, what="slurmctld has no node left")
+    jobs = [cluster.submit("true", "--partition=cpu", *option) for option in ((), ("--exclusive",))]
+    for job in jobs:
+        assert cluster.job(job)["JobState"] == "PENDING"
+    cluster.scale(1)
+    for job in jobs:
+        cluster.wait_job(job, "COMPLETED")
 
 
 def _ended_before_pod_went(cluster: SlurmCluster, job: int, busy: str) -> dict[str, str]:

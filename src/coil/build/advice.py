@@ -54,6 +54,7 @@ def controller_advice(controller: Controller, inputs: ConfigInputs) -> list[str]
         *_clashes(spec.slurmctld, keys.SLURMCTLD),
         *external_addresses(spec.service.spec),
         *_topology(files, spec.extra_conf),
+        *_private(controller),
         *_devices(files.get("gres.conf", ""), nodesets),
         *_left_out(controller, nodesets),
     ]
@@ -125,6 +126,16 @@ def _topology(files: dict[str, str], extra_conf: str) -> Iterator[str]:
                 f"spec.configFileRefs: {name} names {word[:60]}; Slurm misreads numbers of 20 and more "
                 "digits at the end of a name, and slurmctld may end; shorten it where it is declared and used"
             )
+
+
+def _private(controller: Controller) -> Iterator[str]:
+    """A cluster that hides things from its users serves no metrics (field case MON-03)."""
+    private = parse_options(controller.spec.extra_conf).get("privatedata", "none")
+    if controller.spec.metrics.enabled and private.lower() != "none":
+        yield (
+            f"spec.metrics.enabled: slurmctld serves no metrics while spec.extraConf has "
+            f"PrivateData={private}; take one of them away"
+        )
 
 
 def _devices(gres_conf: str, nodesets: Iterable[NodeSet]) -> Iterator[str]:

@@ -110,6 +110,16 @@ def partition_problem(controller: Controller, nodeset: NodeSet, nodesets: Iterab
     return ""
 
 
+def partitions(controller: Controller, nodesets: Iterable[NodeSet]) -> set[str]:
+    """The partitions that slurm.conf names: those of NodeSets, and those of `extraConf`."""
+    own = {name for name in _PARTITION.findall(controller.spec.extra_conf) if name.upper() != "DEFAULT"}
+    return own | {
+        nodeset.slurm_name
+        for nodeset in members(controller, nodesets)
+        if _has_partition(nodeset, nodeset.slurm_name)
+    }
+
+
 def _has_partition(nodeset: NodeSet, name: str) -> bool:
     return nodeset.spec.partition.enabled and nodeset.slurm_name == name and not nodeset_problem(nodeset)
 

@@ -13,10 +13,12 @@ from prometheus_client.registry import Collector
 
 from coil.api.nodeset import NodeSet
 from coil.api.token import Token
+from coil.build.slurmconf import partitions
 from coil.kinds.resources import ACCOUNTINGS, CONTROLLERS, LOGINSETS, NODESETS, RESTAPIS, TOKENS
 from coil.kinds.runtime import Runtime
 from coil.kube.resource import Resource
 from coil.slurm.clusters import Clusters
+from coil.slurm.demand import Wanted
 from coil.support.clock import parse_time
 from coil.support.objects import ObjectKey
 
@@ -43,6 +45,7 @@ class StateCollector(Collector):
     def __init__(self, runtime: Runtime) -> None:
         self._stores = {resource.kind: runtime.store(resource) for resource in _KINDS}
         self._nodesets, self._tokens = runtime.store(NODESETS), runtime.store(TOKENS)
+        self._controllers = runtime.store(CONTROLLERS)
         self._clusters = runtime.clusters
 
     def describe(self) -> Iterable[Metric]:
@@ -57,6 +60,30 @@ class StateCollector(Collector):
         yield _counts("coil_nodeset_slurm_nodes", "Slurm nodes of a NodeSet, by state.", _NODES, nodesets)
         yield _tokens(self._tokens.list())
         yield from _clusters(self._clusters)
+        yield from self._demand()
+
+    def _demand(self) -> Iterator[Metric]:
+        """What an autoscaler follows: 0 for a partition without jobs, nothing for a cluster never read."""
+        labels = (*_OBJECT, "partition")
+        total = GaugeMetricFamily(
+            "coil_partition_nodes_wanted",
+            "Nodes that jobs of the partition hold, and those that its pending jobs want beside them.",
+            labels=labels,
+        )
+        pending = GaugeMetricFamily(
+            "coil_partition_nodes_pending",
+            "Nodes that the pending jobs of the partition want, unless something else than nodes keeps them.",
+            labels=labels,
+        )
+        for key, cluster in self._clusters.items():
+            controller, view = self._controllers.get(*key), cluster.poller.view
+            if controller is None or view is None:
+                continue
+            for name in {*partitions(controller, self._nodesets.list()), *view.demand}:
+                wanted = view.demand.get(name, Wanted())
+                total.add_metric((*key, name), wanted.nodes)
+                pending.add_metric((*key, name), wanted.pending)
+        yield from (total, pending)
 
 
 def _conditions(objects: Mapping[str, Iterable[Any]]) -> Metric:

@@ -194,6 +194,7 @@ class ClusterPoller:
             nodes=self._nodes,
             jobs_by_node=self._jobs.by_node,
             deadlines=self._jobs.deadlines,
+            demand=self._jobs.demand,
             observed_at=min(self._nodes_feed.read_at, self._jobs_feed.read_at),
             node_doubts=(*self._node_doubts, *loss),
             job_doubts=self._jobs.doubts,

@@ -9,15 +9,17 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from coil.slurm.demand import Demand, Wanted
 from coil.slurm.wire import SlurmJob, SlurmNode
 from coil.support.hostlist import HostlistError, expand
 
 
 class JobIndex(msgspec.Struct, frozen=True, kw_only=True):
-    """The jobs that hold nodes, by node. Each job's hostlist is expanded once."""
+    """The jobs that hold nodes, by node, and the nodes wanted. Each job's hostlist is expanded once."""
 
     by_node: Mapping[str, tuple[SlurmJob, ...]]
     deadlines: Mapping[str, int]
+    demand: Mapping[str, Wanted]
     doubts: tuple[str, ...] = ()
 
 
@@ -33,6 +35,8 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     jobs_by_node: Mapping[str, tuple[SlurmJob, ...]]
     deadlines: Mapping[str, int]
     observed_at: float
+    demand: Mapping[str, Wanted] = {}
+    """Nodes that jobs hold and want, by partition; only partitions with such jobs are in it."""
     node_doubts: tuple[str, ...] = ()
     job_doubts: tuple[str, ...] = ()
     vanished: str = ""
@@ -66,22 +70,28 @@ def index_jobs(jobs: Iterable[SlurmJob], doubts: Iterable[str] = ()) -> JobIndex
     """Sort the jobs that hold nodes by node; a job whose nodes cannot be read is a doubt."""
     by_node: defaultdict[str, list[SlurmJob]] = defaultdict(list)
     deadlines: dict[str, int] = {}
+    demand = Demand()
     told = list(doubts)
     for job in jobs:
         if not job.holds_nodes:
+            demand.waiting(job)
             continue
         try:
             names = expand(job.nodes)
         except HostlistError as error:
             told.append(f"job {job.job_id}: {error}")
             continue
+        demand.held(job, names)
         for name in names:
             by_node[name].append(job)
         if job.running:
             deadline = job.deadline
             deadlines.update((name, deadline) for name in names if deadlines.get(name, deadline) <= deadline)
     return JobIndex(
-        by_node={name: tuple(held) for name, held in by_node.items()}, deadlines=deadlines, doubts=tuple(told)
+        by_node={name: tuple(held) for name, held in by_node.items()},
+        deadlines=deadlines,
+        demand=demand.by_partition(),
+        doubts=tuple(told),
     )
 
 

@@ -101,6 +101,15 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     nodes: str = ""
     start_time: Number = UNSET
     time_limit: Number = UNSET
+    partition: str = ""
+    """One, or for a pending job several between commas."""
+    state_reason: str = ""
+    node_count: Number = UNSET
+    """The fewest that a pending job takes."""
+    array_tasks: str = msgspec.field(name="array_task_string", default="")
+    """The tasks that a record of pending ones stands for, as in `1-7,9%2`."""
+    array_limit: Number = msgspec.field(name="array_max_tasks", default=UNSET)
+    """How many of an array's tasks may run at once; 0 is no limit."""
 
     @property
     def running(self) -> bool:

@@ -85,3 +85,20 @@ def test_text_without_values_and_host_networks() -> None:
     texts = nodeset_advice(nodeset(extraConf="Weight=5 spare", template={"spec": {"hostNetwork": True}}))
     assert texts[0].startswith("spec.extraConf: 'spare' is not of the form Key=Value")
     assert texts[1].startswith("spec.template.spec.hostNetwork: slurmd registers under the name")
+
+
+@pytest.mark.parametrize(
+    ("metrics", "extra", "told"),
+    [
+        (True, "PrivateData=jobs,usage", True),
+        (True, "PrivateData=none", False),
+        (True, "", False),
+        (False, "PrivateData=jobs", False),
+    ],
+)
+def test_private_data_and_metrics(extra: str, *, metrics: bool, told: bool) -> None:
+    """Field case MON-03."""
+    texts = _advice({}, metrics={"enabled": metrics}, extraConf=extra)
+    assert [text.startswith("spec.metrics.enabled: slurmctld serves no metrics") for text in texts] == [
+        True
+    ] * told

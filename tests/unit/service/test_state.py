@@ -3,9 +3,9 @@
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from coil.api.controller import Controller
-from coil.api.meta import Condition, ObjectMeta
-from coil.api.nodeset import NodeSet, NodeSetStatus
+from coil.api.controller import Controller, ControllerSpec
+from coil.api.meta import Condition, LocalObjectReference, ObjectMeta
+from coil.api.nodeset import NodeSet, NodeSetSpec, NodeSetStatus, Partition
 from coil.api.template import ConditionsStatus
 from coil.api.token import Token, TokenSpec, TokenStatus
 from coil.kinds.resources import CONTROLLERS, NODESETS, TOKENS
@@ -13,6 +13,8 @@ from coil.kinds.runtime import Options, Runtime
 from coil.kube.cache import Caches
 from coil.service.state import StateCollector
 from coil.slurm.clusters import Clusters
+from coil.slurm.demand import Wanted
+from coil.slurm.view import ClusterView
 from coil.support.objects import ObjectKey
 from coil.support.tasks import Tasks
 
@@ -72,3 +74,27 @@ async def test_a_cluster_that_never_answered_is_unreachable_and_has_no_age() -> 
         assert "coil_slurm_view_age_seconds{" not in text
         clusters.remove(KEY)
         assert "coil_slurm_reachable{" not in _scrape(_runtime(clusters))
+
+
+@pytest.mark.asyncio
+async def test_nodes_wanted_by_partition_once_the_jobs_are_known() -> None:
+    """A partition without jobs wants 0, so that an autoscaler may tell it from a cluster nobody can read."""
+    async with Tasks() as tasks:
+        clusters = Clusters(tasks)
+        cluster = clusters.put(KEY, "http://127.0.0.1:1", b"key")
+        runtime = _runtime(clusters)
+        own = ControllerSpec(extra_conf="PartitionName=DEFAULT MaxTime=1\nPartitionName=all Nodes=ALL")
+        runtime.store(CONTROLLERS).put(Controller(metadata=META, spec=own))
+        spec = NodeSetSpec(controller_ref=LocalObjectReference(name="one"), partition=Partition(enabled=True))
+        runtime.store(NODESETS).put(NodeSet(metadata=META, spec=spec))
+        assert "coil_partition_nodes_wanted{" not in _scrape(runtime)
+        demand = {"all": Wanted(held=2, pending=3)}
+        cluster.poller.view = ClusterView(
+            nodes={}, jobs_by_node={}, deadlines={}, observed_at=0, demand=demand
+        )
+        lines = _scrape(runtime).splitlines()
+        assert {line for line in lines if line.startswith("coil_partition_nodes_wanted{")} == {
+            'coil_partition_nodes_wanted{name="one",namespace="slurm",partition="all"} 5.0',
+            'coil_partition_nodes_wanted{name="one",namespace="slurm",partition="one"} 0.0',
+        }
+        assert 'coil_partition_nodes_pending{name="one",namespace="slurm",partition="all"} 3.0' in lines
