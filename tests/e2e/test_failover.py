@@ -17,14 +17,8 @@ LIMIT_S = {Fault.DELETE: 20}
 @pytest.fixture(scope="module")
 def cluster(kubectl: Kubectl) -> Iterator[HaCluster]:
     """A cluster with one backup, each slurmctld on a node of its own."""
-    made = HaCluster(kubectl, f"e2e-{secrets.token_hex(3)}")
-    try:
-        made.create(replicas=2)
-        made.wait_idle(2)
-        made.wait_ready()
+    with HaCluster(kubectl, f"e2e-{secrets.token_hex(3)}").running(workers=2) as made:
         yield made
-    finally:
-        made.delete()
 
 
 def test_slurmctlds_are_apart_and_one_is_labelled(cluster: HaCluster) -> None:

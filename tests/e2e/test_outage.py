@@ -1,5 +1,6 @@
 """The operator and the webhook are away (I5); `make soak-outage` lets them be away for ten minutes."""
 
+import json
 import os
 import secrets
 import time
@@ -12,23 +13,48 @@ from tests.support.job_stream import JobStream
 from tests.support.kubectl import Kubectl, wait_until
 from tests.support.operator import DEPLOYMENT, NAMESPACE, Operator
 
-OUTAGE_S = float(os.environ.get("COIL_OUTAGE_S", "25"))
+WEBHOOK = f"{DEPLOYMENT}-webhook"
+
+OUTAGE_S = float(os.environ.get("COIL_OUTAGE_S", "10"))
 STEADY_S = 60
 
 pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.timeout(300 + OUTAGE_S)]
 
 
+# As `webhook.podsBinding` registers it, for the namespace of the test.
+BINDINGS = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: NAME}
+webhooks:
+  - name: podsbinding-v1.kb.io
+    admissionReviewVersions: [v1]
+    clientConfig: CLIENT
+    failurePolicy: Ignore
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NAME}}
+    rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods/binding]}]
+    sideEffects: NoneOnDryRun
+    timeoutSeconds: 10
+"""
+
+
 @pytest.fixture
 def cluster(kubectl: Kubectl) -> Iterator[HaCluster]:
     """A cluster whose slurmctld has no backup."""
-    made = HaCluster(kubectl, f"e2e-{secrets.token_hex(3)}", backups=0)
-    try:
-        made.create(replicas=2)
-        made.wait_idle(2)
-        made.wait_ready()
+    with HaCluster(kubectl, f"e2e-{secrets.token_hex(3)}", backups=0).running(workers=2) as made:
         yield made
-    finally:
-        made.delete()
+
+
+@pytest.fixture
+def bindings(cluster: HaCluster) -> Iterator[None]:
+    """The webhook is asked about each binding of a pod to a node in the namespace of the cluster."""
+    checks = cluster.kubectl.get("validatingwebhookconfiguration", WEBHOOK)["webhooks"]
+    client = checks[0]["clientConfig"]
+    client["service"]["path"] = "/mutate--v1-binding"
+    registration = BINDINGS.replace("NAME", cluster.name).replace("CLIENT", json.dumps(client))
+    cluster.kubectl.apply(registration)
+    yield
+    cluster.kubectl.run("delete", "mutatingwebhookconfiguration", cluster.name)
 
 
 @pytest.fixture
@@ -42,14 +68,19 @@ def scaled(kubectl: Kubectl) -> Iterator[dict[str, int]]:
     Operator(kubectl).wait_ready(ours[DEPLOYMENT])
 
 
+@pytest.mark.usefixtures("bindings")
 def test_jobs_run_on_and_nothing_is_rolled(
     cluster: HaCluster, kubectl: Kubectl, scaled: dict[str, int]
 ) -> None:
-    """Meanwhile slurmctld's pod is deleted and comes back; afterwards all is steady within a minute."""
+    """Meanwhile slurmctld's pod is deleted and comes back, though nobody answers for its binding.
+
+    Changes that the webhook would check are refused meanwhile. Afterwards all is steady within a minute.
+    """
+    assert WEBHOOK in scaled
     before = uids(cluster)
     for name in scaled:
         scale(kubectl, name, 0)
-    wait_until(lambda: not Operator(kubectl).pods(), within=60, what="no operator is left")
+    wait_until(lambda: not pods_of_coil(kubectl), within=60, what="no operator and no webhook is left")
     away = time.time()
     stream = JobStream(cluster)
     stream.start()
@@ -57,6 +88,8 @@ def test_jobs_run_on_and_nothing_is_rolled(
     slurmctld = f"{cluster.name}-controller-0"
     deleted = time.time()
     cluster.delete_pod(slurmctld)
+    with pytest.raises(AssertionError, match="failed calling webhook"):
+        cluster.scale(3)
     stream.wait_accepted(away + OUTAGE_S, within=OUTAGE_S + 90)
 
     back = time.time()
@@ -77,6 +110,12 @@ def test_jobs_run_on_and_nothing_is_rolled(
     assert (fates.lost, fates.repeated) == ([], [])
     after = uids(cluster)
     assert {name: uid for name, uid in before.items() if after.get(name) != uid}.keys() == {slurmctld}
+
+
+def pods_of_coil(kubectl: Kubectl) -> list[str]:
+    """Names of the pods of operator and webhook."""
+    pods = kubectl.get("pods", "--namespace", NAMESPACE) or []
+    return [name for pod in pods if (name := pod["metadata"]["name"]).startswith(DEPLOYMENT)]
 
 
 def uids(cluster: HaCluster) -> dict[str, str]:

@@ -36,12 +36,19 @@ class Outage:
         """Longest time without an accepted job once a fault that has an end was mended."""
         return None if self.mended is None else self.fates.longest_gap(self.mended)
 
+    @property
+    def lost_ages(self) -> list[float]:
+        """How long before the fault each lost job was accepted, in seconds; below 0 for later ones."""
+        ended = {each.number: each.ended for each in self.fates.submissions}
+        return [round(self.moment - ended[number], 1) for number in self.fates.lost]
+
     def __str__(self) -> str:
         fates = self.fates
         back = "" if self.hand_back is None else f", hand-back {self.hand_back:.1f} s"
         return (
             f"accepted again after {self.seconds:.1f} s{back}; {len(fates.accepted)} accepted, "
-            f"{len(fates.refused)} failed, lost {fates.lost}, run twice {fates.repeated}"
+            f"{len(fates.refused)} failed, lost {fates.lost}, accepted {self.lost_ages} s before, "
+            f"run twice {fates.repeated}"
         )
 
 

@@ -32,6 +32,17 @@ class HaCluster(SlurmCluster):
     backups: int = 1
     extra_conf: str = ""
 
+    @contextlib.contextmanager
+    def running(self, *, workers: int) -> Iterator["HaCluster"]:
+        """Create it, wait until its workers and all its slurmctlds are ready, and remove it at the end."""
+        try:
+            self.create(replicas=workers)
+            self.wait_idle(workers)
+            self.wait_ready()
+            yield self
+        finally:
+            self.delete()
+
     def manifests(self, *, replicas: int) -> str:
         """The whole cluster as YAML."""
         documents = [self._changed(each) for each in yaml.safe_load_all(super().manifests(replicas=replicas))]
@@ -126,21 +137,23 @@ class HaCluster(SlurmCluster):
 
     @contextlib.contextmanager
     def cut_off(self, pod: str) -> Iterator[None]:
-        """The pod's node has no network, and its slurmctld hangs as one does that cannot write its state.
+        """The pod's node has no network and stands still, and goes on afterwards as if nothing had been.
 
         The lab's nodes share a folder of the host where real ones share a network file system, which a
-        node that is cut off cannot reach. The node is fenced before it comes back: that slurmctld is
-        ended, as a reset of the machine or a revoked lease of the file system does.
+        node that is cut off cannot reach. So all processes of the pod are stopped meanwhile. Nobody fences
+        the node: its slurmctld comes back with its old state in memory.
         """
-        node, uid = self.node_of(pod), self._uid(pod)
-        self.signal(pod, signal.SIGSTOP)
+        node, processes = self.node_of(pod), list(_processes(self._uid(pod)))
+        for process in processes:
+            os.kill(process, signal.SIGSTOP)
         network.cut(node)
         try:
             yield
         finally:
-            for process in _daemons(uid):
-                os.kill(process, signal.SIGKILL)
             network.mend(node)
+            for process in processes:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGCONT)
 
 
 def _is_ready(pod: Any) -> bool:
@@ -151,12 +164,17 @@ def _is_ready(pod: Any) -> bool:
 
 def _daemons(pod_uid: str) -> Iterator[int]:
     """Processes on this host that run slurmctld itself and belong to a pod."""
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit():
-            continue
-        try:
-            program = (folder / "cmdline").read_bytes().split(b"\0")[0]
-            if program.endswith(b"slurmctld") and pod_uid in (folder / "cgroup").read_text():
-                yield int(folder.name)
-        except OSError:  # the process ended while we looked
-            continue
+    for process in _processes(pod_uid):
+        with contextlib.suppress(OSError):  # it ended while we looked
+            program = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")[0]
+            if program.endswith(b"slurmctld"):
+                yield process
+
+
+def _processes(pod_uid: str) -> Iterator[int]:
+    """Processes on this host that belong to a pod, slurmctld before its init."""
+    numbers = (int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit())
+    for process in sorted(numbers, reverse=True):
+        with contextlib.suppress(OSError):
+            if pod_uid in Path(f"/proc/{process}/cgroup").read_text():
+                yield process

@@ -75,6 +75,11 @@ class Fates:
         return sorted(number for number in self.accepted if not self.ended[number])
 
     @property
+    def lost_answers(self) -> list[str]:
+        """What sbatch said of those; the job number comes last."""
+        return [each.answer for each in self.submissions if each.accepted and not self.ended[each.number]]
+
+    @property
     def repeated(self) -> list[int]:
         """Those whose work was done more than once."""
         return sorted(number for number, times in self.ended.items() if times > 1)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
-from . import prepare
+from . import peers, prepare
+from .guard import Guard
+from .handover import Handover
 from .processes import log
 from .programs import SLURM_ID, Program, Situation, programs
 from .supervisor import Supervisor
@@ -26,7 +29,11 @@ def main(arguments: list[str]) -> int:
     except (ValueError, OSError) as error:
         log(str(error))
         return 64
+    guard = Guard(_conf(), supervisor.daemon)
+    if image == "slurmctld":
+        guard.start()
     code = supervisor.run()
+    guard.ended()
     log(f"ending with {code}")
     return code
 
@@ -50,6 +57,12 @@ def _prepared(image: str, situation: Situation) -> list[Program]:
         prepare.ssh()
     if "sshd" in names and image == "slurmd":
         prepare.pam_adopt(situation.environ)
+    if image == "slurmctld":
+        chosen[0] = replace(chosen[0], before=Handover(_conf()))
     if image == "slurmd":
         chosen[0] = prepare.with_limits(chosen[0], situation.environ)
     return chosen
+
+
+def _conf() -> str:
+    return os.environ.get("SLURM_CONF", peers.CONF)

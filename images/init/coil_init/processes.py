@@ -58,6 +58,8 @@ def spawn(program: Program, environ: Mapping[str, str]) -> int:
         os.setsid()
         if program.wait_for:
             _wait_for(*program.wait_for)
+        if program.before is not None:
+            program.before()
         if program.owner is not None:
             os.setgroups([])
             os.setgid(program.owner)

@@ -25,6 +25,8 @@ class Program:
     """User and group id to run as; None keeps those of the init."""
     wait_for: tuple[str, int] | None = None
     """An address that should accept connections before the program starts."""
+    before: Callable[[], None] | None = None
+    """Called in the new process before the program starts; it may take its time."""
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,10 @@ class Supervisor:
         self._signals = signal_pipe()
         self._selector.register(self._signals, selectors.EVENT_READ, self._signalled)
 
+    def daemon(self) -> int:
+        """Return the process id of the daemon's main process; 0 when there is none."""
+        return self._all[0].pid
+
     def run(self) -> int:
         """Start everything, wait, and return the exit code of the essential program."""
         for running in self._all:
