@@ -20,6 +20,7 @@ from lab.cluster import KUBECONFIG
 from tests.support.failover import Fault, Outage, strike
 from tests.support.ha_cluster import HaCluster
 from tests.support.kubectl import Kubectl
+from tests.support.operator import Operator
 
 CASES = {0: (Fault.DELETE, Fault.KILL), 1: (Fault.DELETE, Fault.CUT, Fault.KILL), 2: (Fault.CUT,)}
 """Faults by number of backups: without any, a node that is cut off takes slurmctld with it."""
@@ -38,6 +39,7 @@ class Strike(msgspec.Struct, frozen=True, kw_only=True):
     refused: int
     lost_ages: list[float]
     repeated: int
+    drained: int | None = None
 
     @classmethod
     def of(cls, backups: int, fault: Fault, outage: Outage) -> "Strike":
@@ -52,6 +54,7 @@ class Strike(msgspec.Struct, frozen=True, kw_only=True):
             refused=len(fates.refused),
             lost_ages=outage.lost_ages,
             repeated=len(fates.repeated),
+            drained=len(outage.drained),
         )
 
 
@@ -80,7 +83,8 @@ def measure(backups: int, times: int, record: Path) -> None:
     if not missing:
         return
     kubectl = Kubectl(str(binary("kubectl")), str(KUBECONFIG))
-    two_operators(kubectl)
+    # One on each node that may be cut off: it is the operator that leads clients to a backup.
+    Operator(kubectl).scale(2)
     with HaCluster(kubectl, f"bench-{secrets.token_hex(3)}", backups=backups).running(workers=2) as cluster:
         for fault in missing:
             outage = strike(cluster, fault)
@@ -98,13 +102,6 @@ def recorded(record: Path) -> list[Strike]:
     return [msgspec.json.decode(line, type=Strike) for line in lines]
 
 
-def two_operators(kubectl: Kubectl) -> None:
-    """One on each node that may be cut off: it is the operator that leads clients to a backup."""
-    operator = ("--namespace", "slinky", "deployment/slurm-operator")
-    kubectl.run("scale", "--replicas=2", *operator)
-    kubectl.run("rollout", "status", "--timeout=90s", *operator)
-
-
 def table(strikes: Iterable[Strike]) -> Table:
     """Median and worst of each fault."""
     cases: dict[tuple[int, Fault], list[Strike]] = {}
@@ -112,7 +109,7 @@ def table(strikes: Iterable[Strike]) -> Table:
         cases.setdefault((each.backups, each.fault), []).append(each)
     made = Table(
         "backups", "fault", "times", "back: median, worst", "hand-back: median, worst", "failed", "lost",
-        "lost, accepted later", "run twice",
+        "lost, accepted later", "run twice", "nodes drained",
     )  # fmt: skip
     for (backups, fault), found in cases.items():
         made.add_row(str(backups), fault.value, *figures(found))
@@ -131,6 +128,7 @@ def figures(strikes: Sequence[Strike]) -> tuple[str, ...]:
         f"{len(ages)} of {sum(each.accepted for each in strikes)}",
         str(later),
         str(sum(each.repeated for each in strikes)),
+        str(sum(each.drained or 0 for each in strikes)),
     )
 
 

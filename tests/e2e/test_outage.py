@@ -77,6 +77,7 @@ def test_jobs_run_on_and_nothing_is_rolled(
     Changes that the webhook would check are refused meanwhile. Afterwards all is steady within a minute.
     """
     assert WEBHOOK in scaled
+    change = ("label", "nodeset", "cpu", "tried=yes", "--namespace", cluster.name)
     before = uids(cluster)
     for name in scaled:
         scale(kubectl, name, 0)
@@ -89,23 +90,20 @@ def test_jobs_run_on_and_nothing_is_rolled(
     deleted = time.time()
     cluster.delete_pod(slurmctld)
     with pytest.raises(AssertionError, match="failed calling webhook"):
-        cluster.scale(3)
+        kubectl.run(*change)
     stream.wait_accepted(away + OUTAGE_S, within=OUTAGE_S + 90)
 
     back = time.time()
     for name, replicas in scaled.items():
         scale(kubectl, name, replicas)
-    wait_until(
-        lambda: kubectl.succeeds("scale", "nodeset", "cpu", "--replicas=3", "--namespace", cluster.name),
-        within=STEADY_S,
-        what="the webhook is back",
-    )
+    wait_until(lambda: kubectl.succeeds(*change), within=STEADY_S, what="the webhook is back")
+    cluster.scale(3)
     wait_until(lambda: "cpu-2" in cluster.idle(), within=STEADY_S, what="the operator acts")
     steady = time.time() - back
     assert steady < STEADY_S
     fates = stream.stop()
-    missed = fates.back_after(deleted)
-    print(f"without operator for {back - away:.0f} s, without slurmctld for {missed:.1f} s")
+    missed = fates.longest_gap(deleted)
+    print(f"without operator for {back - away:.0f} s, no job accepted for {missed:.1f} s at most")
     print(f"steady {steady:.1f} s after; {len(fates.accepted)} jobs, {len(fates.refused)} refused")
     assert (fates.lost, fates.repeated) == ([], [])
     after = uids(cluster)

@@ -20,11 +20,16 @@ class Fault(Enum):
 
 @dataclass(frozen=True)
 class Outage:
-    """One fault: when it struck and was mended (Unix seconds), and what became of the jobs."""
+    """One fault: when it struck and was mended (Unix seconds), and what became of the jobs.
+
+    `drained` are nodes that Slurm drained: a slurmctld that forgot jobs gives their numbers again, and a node
+    on which the job of that number still runs is drained as having a "Duplicate jobid".
+    """
 
     moment: float
     fates: Fates
     mended: float | None = None
+    drained: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -48,18 +53,22 @@ class Outage:
         return (
             f"accepted again after {self.seconds:.1f} s{back}; {len(fates.accepted)} accepted, "
             f"{len(fates.refused)} failed, lost {fates.lost}, accepted {self.lost_ages} s before, "
-            f"run twice {fates.repeated}"
+            f"run twice {fates.repeated}, drained {self.drained}"
         )
 
 
-def strike(cluster: HaCluster, fault: Fault) -> Outage:
-    """Let one fault befall the active slurmctld, wait until all is well again, and count."""
+def strike(cluster: HaCluster, fault: Fault, *, before: int = 20, patience: float = 45) -> Outage:
+    """Let one fault befall the active slurmctld, wait until all is well again, and count.
+
+    It strikes when `before` jobs were accepted. A job whose work is not done within `patience` seconds after
+    the end of the stream is lost.
+    """
     cluster.renew_restarted()
     cluster.wait_ready()
     [active] = cluster.labelled()
     stream = JobStream(cluster)
     stream.start()
-    stream.wait_accepted(0, count=20)
+    stream.wait_accepted(0, count=before)
     moment, mended = time.time(), None
     match fault:
         case Fault.KILL:
@@ -72,7 +81,10 @@ def strike(cluster: HaCluster, fault: Fault) -> Outage:
                 mended = time.time()
             _wait_active_again(cluster, active)
     stream.wait_accepted(time.time(), count=5, within=90)
-    return Outage(moment, stream.stop(within=45), mended)
+    fates, drained = stream.stop(within=patience / 3), cluster.resume_drained()
+    if fates.lost:  # or waiting for such a node
+        fates = stream.stop(within=patience * 2 / 3)
+    return Outage(moment, fates, mended, tuple(drained))
 
 
 def _wait_active_again(cluster: HaCluster, pod: str) -> None:

@@ -117,6 +117,13 @@ class HaCluster(SlurmCluster):
         for process in _daemons(uid):
             os.kill(process, number)
 
+    def resume_drained(self) -> list[str]:
+        """Resume the nodes that Slurm itself drained, and tell which these were."""
+        found = [name for name, state in self.nodes().items() if state in ("draining", "drained")]
+        if found:
+            self.slurm("scontrol", "update", f"nodename={','.join(found)}", "state=resume")
+        return found
+
     def delete_pod(self, pod: str) -> None:
         """Delete a pod as a drain or a person does, without waiting."""
         self.kubectl.run("delete", "pod", pod, "--namespace", self.name, "--wait=false")

@@ -2,25 +2,26 @@
 
 import collections
 import itertools
+import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tests.support.kubectl import wait_until
 from tests.support.slurm_cluster import SlurmCluster
 
-FOLDER = "/tmp/stream"  # noqa: S108 - inside a pod of the test
+_FOLDERS = "/tmp/streams"  # noqa: S108 - inside a pod of the test
 _LIMIT_S = 90
 """Longest that one sbatch may take."""
 
 # Submissions have numbers of their own: a slurmctld that lost its last seconds gives job numbers twice.
 # A job tells when it begins and when it has done its work; nothing else counts as having run.
 _JOB = (
-    f"mkdir -p {FOLDER}; echo NUMBER begins >> {FOLDER}/ran; "
-    f"sleep $((2 + NUMBER % 4)); echo NUMBER ends >> {FOLDER}/ran"
+    "mkdir -p FOLDER; echo NUMBER begins >> FOLDER/ran; "
+    "sleep $((2 + NUMBER % 4)); echo NUMBER ends >> FOLDER/ran"
 )
 # One sbatch each 0.5 s, whatever becomes of those before; a line for each: number, start, end, code, answer.
 _STREAM = f"""
-cd {FOLDER}
+cd FOLDER
 number=0
 while [ ! -e stop ]; do
   number=$((number + 1))
@@ -106,21 +107,26 @@ class Fates:
 
 @dataclass(frozen=True)
 class JobStream:
-    """The stream; `pod` is a worker that stays, all workers run the jobs."""
+    """The stream; `pod` is a worker that stays, all workers run the jobs.
+
+    Its records are in a folder of its own: a job of an earlier stream may run late, or once more.
+    """
 
     cluster: SlurmCluster
     pod: str = "cpu-0"
+    folder: str = field(default_factory=lambda: f"{_FOLDERS}/{secrets.token_hex(4)}")
 
     def start(self) -> None:
-        """Begin, with empty records."""
+        """Begin."""
         for worker in self.cluster.workers():
-            self._run(worker, f"rm -rf {FOLDER}; mkdir -p {FOLDER}")
-        self._run(self.pod, f"cat > {FOLDER}/stream.sh", stdin=_STREAM)
-        self._run(self.pod, f"setsid bash {FOLDER}/stream.sh > {FOLDER}/log 2>&1 < /dev/null &")
+            self._run(worker, f"mkdir -p {self.folder}")
+        script = _STREAM.replace("FOLDER", self.folder)
+        self._run(self.pod, f"cat > {self.folder}/stream.sh", stdin=script)
+        self._run(self.pod, f"setsid bash {self.folder}/stream.sh > {self.folder}/log 2>&1 < /dev/null &")
 
     def submissions(self) -> tuple[Submission, ...]:
         """Those that were answered so far."""
-        text = self._run(self.pod, f"cat {FOLDER}/submitted 2>/dev/null || true")
+        text = self._run(self.pod, f"cat {self.folder}/submitted 2>/dev/null || true")
         return tuple(Submission.parse(line) for line in text.splitlines())
 
     def wait_accepted(self, after: float, *, count: int = 3, within: float = 120) -> None:
@@ -138,8 +144,8 @@ class JobStream:
         The queue does not tell: a job whose work is done may stay in it for minutes, if its node told of that
         while slurmctld was away, and one that a killed slurmctld forgot may be held in it for good.
         """
-        self._run(self.pod, f"touch {FOLDER}/stop")
-        done = f"test -e {FOLDER}/done && echo done || true"
+        self._run(self.pod, f"touch {self.folder}/stop")
+        done = f"test -e {self.folder}/done && echo done || true"
         wait_until(lambda: self._run(self.pod, done), within=_LIMIT_S + 10, what="the last sbatch ends")
         deadline = time.monotonic() + within
         fates = self.fates()
@@ -152,7 +158,7 @@ class JobStream:
         """What is known now."""
         begun, ended = collections.Counter[int](), collections.Counter[int]()
         for worker in self.cluster.workers():
-            for line in self._run(worker, f"cat {FOLDER}/ran 2>/dev/null || true").splitlines():
+            for line in self._run(worker, f"cat {self.folder}/ran 2>/dev/null || true").splitlines():
                 number, what = line.split()
                 (begun if what == "begins" else ended)[int(number)] += 1
         return Fates(self.submissions(), begun, ended)

@@ -14,6 +14,7 @@ from coil.api.restapi import RestApi
 from coil.build import core, metadata, pods, templates
 from coil.build import service as services
 from coil.build.errors import BuildError
+from coil.support.conftext import parse_options
 from coil.support.objects import JsonObject
 
 NOT_IN_PODS = frozenset({"replicas", "service"})
@@ -72,6 +73,7 @@ def deployment(restapi: RestApi, controller: Controller) -> JsonObject:
         controller.metadata.name,
         msgspec.to_builtins(cluster.slurm_key_ref),
         bool(cluster.accounting_ref),
+        *(["IPv6"] if _uses_ipv6(controller) else []),
     ]
     return templates.marked(manifest, restapi, apart=NOT_IN_PODS, also=also)
 
@@ -113,4 +115,11 @@ def _slurmrestd(restapi: RestApi, controller: Controller) -> JsonObject:
         volumeMounts=[core.mount(keys.VOLUME_ETC, keys.DIR_CONFIG, read_only=True)],
     )
     container = pods.container(base, restapi.spec.slurmrestd, "spec.slurmrestd")
-    return container | {"args": [*container.get("args", ()), f"0.0.0.0:{keys.PORT_SLURMRESTD}"]}
+    # Slurm takes the IPv6 wildcard, which accepts both families, only when it is told to use IPv6.
+    everywhere = "[::]" if _uses_ipv6(controller) else "0.0.0.0"  # noqa: S104 - the pod's own addresses
+    return container | {"args": [*container.get("args", ()), f"{everywhere}:{keys.PORT_SLURMRESTD}"]}
+
+
+def _uses_ipv6(controller: Controller) -> bool:
+    parameters = parse_options(controller.spec.extra_conf).get("communicationparameters", "")
+    return "enableipv6" in parameters.lower().split(",")
