@@ -48,6 +48,8 @@ class Claim:
     name: str
     since: int | None = None
     last: Heartbeat | None = None
+    marked: bool = False
+    """Our mark has been there: a mark that could not be left must not end the only slurmctld."""
 
     def look(self, beat: Heartbeat | None, mark: str, request: Request | None) -> Todo:
         """Tell what follows.
@@ -58,7 +60,7 @@ class Claim:
             mark: Name of the host whose init left its mark last; empty when none did.
             request: To make way; one for an earlier time in which this host was active is void.
         """
-        if self.since is not None and mark not in ("", self.name):
+        if self.marked and mark not in ("", self.name):
             return Todo.END
         if beat is not None:
             if self.since is None and self.last not in (None, beat) and beat.index == self.own:
@@ -66,6 +68,7 @@ class Claim:
             self.last = beat
         if self.since is None:
             return Todo.NOTHING
+        self.marked = mark == self.name
         if request is not None and request.name == self.name and request.time >= self.since:
             return Todo.MAKE_WAY
         return Todo.MARK if mark != self.name else Todo.NOTHING

@@ -98,6 +98,11 @@ def test_the_one_that_took_over_survives_a_heartbeat_of_the_old_one() -> None:
     assert found == [Todo.NOTHING, Todo.MARK, Todo.NOTHING, Todo.NOTHING]
 
 
+def test_a_mark_that_could_not_be_left_ends_nothing() -> None:
+    found = claims(1, (A, "c-0"), (B, "c-0"), (later(B), "c-0"), (later(B), "c-0"))
+    assert found == [Todo.NOTHING, Todo.MARK, Todo.MARK, Todo.MARK]
+
+
 def test_slow_storage_ends_nothing() -> None:
     """A heartbeat that stays old or cannot be read is no proof that another took over."""
     old = [(later(A), "c-0")] * 100
