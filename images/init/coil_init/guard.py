@@ -68,10 +68,11 @@ class Claim:
             self.last = beat
         if self.since is None:
             return Todo.NOTHING
-        self.marked = mark == self.name
+        self.marked = self.marked or mark == self.name
         if request is not None and request.name == self.name and request.time >= self.since:
             return Todo.MAKE_WAY
-        return Todo.MARK if mark != self.name else Todo.NOTHING
+        # An empty mark in the place of ours is another's that is being written.
+        return Todo.NOTHING if self.marked else Todo.MARK
 
 
 class Guard:

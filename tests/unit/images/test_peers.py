@@ -103,6 +103,11 @@ def test_a_mark_that_could_not_be_left_ends_nothing() -> None:
     assert found == [Todo.NOTHING, Todo.MARK, Todo.MARK, Todo.MARK]
 
 
+def test_a_mark_that_is_half_written_is_not_written_over() -> None:
+    found = claims(0, (A, "c-0"), (later(A), "c-0"), (later(A), ""), (later(A), "c-1"))
+    assert found[2:] == [Todo.NOTHING, Todo.END]
+
+
 def test_slow_storage_ends_nothing() -> None:
     """A heartbeat that stays old or cannot be read is no proof that another took over."""
     old = [(later(A), "c-0")] * 100
