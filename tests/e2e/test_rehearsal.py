@@ -153,7 +153,13 @@ def test_without_a_place_to_try_it_nothing_is_applied_and_the_reason_is_told(
     assert cluster.job(job)["JobState"] == "RUNNING"
 
 
-def test_what_only_slurmd_refuses_is_counted_and_no_slurmd_ends_of_it(busy: tuple[SlurmCluster, int]) -> None:
+def events(cluster: SlurmCluster, reason: str) -> list[Any]:
+    """Those of the cluster's namespace."""
+    found = cluster.kubectl.get("events.events.k8s.io", "--namespace", cluster.name) or []
+    return [event for event in found if event["reason"] == reason]
+
+
+def test_what_only_slurmd_refuses_is_told_and_no_slurmd_ends_of_it(busy: tuple[SlurmCluster, int]) -> None:
     """No rehearsal can tell of gres.conf, which slurmctld does not read (docs/configuration.md)."""
     cluster, job = busy
     before = runs(cluster)
@@ -169,7 +175,10 @@ def test_what_only_slurmd_refuses_is_counted_and_no_slurmd_ends_of_it(busy: tupl
     patch_files(cluster, {"gres.conf": "Nmae=gpu\n"})
     change(cluster, {"extraConf": "GresTypes=gpu"})
     wait_until(slurmds_refuse, within=60, what="each slurmd says that it goes on with the one before")
-    told(cluster, "True", "on slurmctld and 0 of 2 nodes", kind="ConfigurationLive")
+    message = told(cluster, "False", "an earlier one stays on cpu-0, cpu-1", kind="ConfigurationLive")
+    assert "on slurmctld and 0 of 2 nodes" in message
+    assert "slurmd of cpu-0 says: _parse_next_key: Parsing error at unrecognized key: Nmae" in message
+    assert len(events(cluster, "NodesDiffer")) == 1
     assert runs(cluster) == before
     assert cluster.job(job)["JobState"] == "RUNNING"
     patch_files(cluster, {"gres.conf": None})

@@ -27,15 +27,19 @@ async def complaint(client: Client, pod: PodView, container: str, *, fatal: bool
 
     With `fatal` only those count that end a daemon.
     """
+    return last_complaint(await tail(client, pod, container), fatal=fatal)
+
+
+async def tail(client: Client, pod: PodView, container: str, lines: int = LINES) -> str:
+    """The end of a container's log; empty when it cannot be read."""
     meta = pod.metadata
     if not has_run(pod, container):
         return ""
     try:
-        text = await client.pod_log(meta.name, meta.namespace, container=container, lines=LINES, limit=BYTES)
+        return await client.pod_log(meta.name, meta.namespace, container=container, lines=lines, limit=BYTES)
     except ApiError as error:
         log.debug("log cannot be read", pod=str(meta.key), container=container, error=str(error))
         return ""
-    return last_complaint(text, fatal=fatal)
 
 
 def last_complaint(text: str, *, fatal: bool = False) -> str:

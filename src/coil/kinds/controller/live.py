@@ -155,6 +155,11 @@ def nodes_with(since: int, nodes: Mapping[str, SlurmNode]) -> int:
     return sum(node.started_at.number >= since - CLOCKS_S for node in nodes.values())
 
 
+def late(since: int, nodes: Mapping[str, SlurmNode]) -> list[str]:
+    """The nodes whose slurmds have begun before slurmctld did; those that never came are none."""
+    return [name for name, node in nodes.items() if 0 < node.started_at.number < since - CLOCKS_S]
+
+
 def present(nodes: Mapping[str, SlurmNode]) -> dict[str, SlurmNode]:
     """The nodes that answer; others get the configuration when they come back."""
     gone = {"DOWN", "NOT_RESPONDING", "FUTURE", "POWERED_DOWN", "UNKNOWN"}

@@ -8,6 +8,7 @@ from coil.api.controller import Controller
 from coil.api.defaults import with_defaults
 from coil.build import controller as build
 from coil.kinds import podlog
+from coil.kinds.controller.differing import refused
 from coil.kinds.controller.monitors import Monitors
 from coil.kinds.controller.rekeying import Has, JwtKey
 from coil.kinds.controller.report import Slurm
@@ -21,6 +22,8 @@ from coil.slurm.clusters import Cluster
 from coil.slurm.errors import Unauthorized
 from coil.support.objects import ObjectKey
 
+SLURMD_LINES = 200
+"""How far back the log of a slurmd is read."""
 LOGFILE = "logfile"
 """The container that prints slurmctld's log."""
 
@@ -121,6 +124,14 @@ class Observer:
             for container in (keys.SLURMCTLD, LOGFILE):
                 if text := await podlog.complaint(self._client, pod, container, fatal=True):
                     return text
+        return ""
+
+    async def refusal(self, namespace: str, node: str) -> str:
+        """Why the slurmd of a node goes on with an earlier configuration, in its own words."""
+        for pod in self.pods.list(namespace):
+            names = {pod.spec.hostname or pod.metadata.name, pod.spec.node_name * pod.spec.host_network}
+            if pod.metadata.labels.get(keys.LABEL_NAME) == keys.SLURMD and node in names:
+                return refused(await podlog.tail(self._client, pod, keys.SLURMD, SLURMD_LINES))
         return ""
 
     def _slurm(self, key: ObjectKey) -> Slurm | None:

@@ -4,11 +4,14 @@ import asyncio
 from collections.abc import Sequence
 
 from coil.api.conditions import find
+from coil.api.controller import Controller
+from coil.api.meta import Condition
 from coil.kinds import steps
 from coil.kinds.children import Children
 from coil.kinds.controller import follow, plan, report
 from coil.kinds.controller.active import active_pod
 from coil.kinds.controller.applying import Applying
+from coil.kinds.controller.differing import NODES_DIFFER, Differing
 from coil.kinds.controller.live import Outcome, nodes_with, present
 from coil.kinds.controller.observe import Observer
 from coil.kinds.controller.rehearsal import Verdict
@@ -62,6 +65,7 @@ class Reconciler:
         self._applying = applying
         self._patience = Patience()
         self._rehearsing = Rehearsing(client)
+        self._differing = Differing()
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """One pass.
@@ -75,6 +79,7 @@ class Reconciler:
             self._applying.forget(key)
             self._patience.forget(key)
             self._rehearsing.forget(key)
+            self._differing.forget(key)
             return DONE
         snapshot = plan.with_unbrought(snapshot, self._applying.unbrought(key))
         problems: list[Problem] = []
@@ -174,12 +179,28 @@ class Reconciler:
             report.slurm_reachable(controller, snapshot.slurm, live),
             attention,
             rejected,
-            find(live, report.CONFIGURATION_LIVE)
-            if outcome is None
-            else report.configuration_live(controller, outcome),
+            await self._configuration_live(controller, outcome),
         ]
         ours = [condition for condition in conditions if condition is not None]
         await write_status(self._client, CONTROLLERS, controller, status_change(live, ours, utc_now()))
+
+    async def _configuration_live(self, controller: Controller, outcome: Outcome | None) -> Condition | None:
+        """What was said stays while nothing is known, or only the log of a slurmd might say it otherwise."""
+        key, said = controller.metadata.key, find(controller.status.conditions, report.CONFIGURATION_LIVE)
+        now = asyncio.get_running_loop().time()
+        differing = self._differing.nodes(key, outcome, said, now)
+        if outcome is None:
+            return said
+        if not differing:
+            return report.configuration_live(controller, outcome)
+        differ = said is not None and said.reason == NODES_DIFFER
+        if said is not None and differ and said.message.startswith(report.nodes_differ(outcome, differing)):
+            return said
+        words = await self._observer.refusal(key.namespace, differing[0])
+        told = report.configuration_live(controller, outcome, differing, words)
+        if not differ:
+            self._record(controller, "Warning", NODES_DIFFER, "Configure", told.message)
+        return told
 
 
 def next_look(outcome: Outcome | None, now: float, verdict: Verdict | None = None) -> float:

@@ -32,11 +32,12 @@ REFUSED_REASON = "RefusedBySlurmctld"
 _LINES = 4
 _NOISE = (
     "Configured MailProg is invalid",
+    "System GPU detection failed",
     "High latency for",
     "specified more than once, latest value used",
     "####",
 )
-"""Errors that slurmctld logs in every rehearsal, or everywhere."""
+"""Errors that slurmctld logs in every rehearsal, or daemons everywhere."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,7 +162,7 @@ def _ended(pod: PodView) -> TerminatedView | None:
 def _why_nothing(pod: PodView, ended: TerminatedView | None) -> tuple[str, str]:
     """Reason of the condition, and what is known, without the parts that change from try to try."""
     if ended is not None and ended.exit_code == UNDECIDED:
-        said = "; ".join(_reasons(ended.message)[-1:]) or "nothing"
+        said = "; ".join(reasons(ended.message)[-1:]) or "nothing"
         return "RehearsalUndecided", f"slurmctld neither came up nor refused it; the last error: {said}"
     if ended is not None:
         said = "; ".join(ended.message.splitlines()[-_LINES:])[:500]
@@ -180,13 +181,13 @@ def _why_nothing(pod: PodView, ended: TerminatedView | None) -> tuple[str, str]:
 
 def refusal(said: str, files: Mapping[str, str]) -> str:
     """The daemon's own reasons in one line, with the line of the file that they are about."""
-    reasons = _reasons(said) or [said.strip()[-500:] or "slurmctld ended without a word"]
-    line = next(filter(None, (offending_line(reason, files) for reason in reasons)), "")
-    told = "; ".join(reasons[-_LINES:])
+    found = reasons(said) or [said.strip()[-500:] or "slurmctld ended without a word"]
+    line = next(filter(None, (offending_line(reason, files) for reason in found)), "")
+    told = "; ".join(found[-_LINES:])
     return f"{told} ({line})" if line else told
 
 
-def _reasons(said: str) -> list[str]:
+def reasons(said: str) -> list[str]:
     """The texts of errors, without their time, what is always said, and repetitions."""
     found: list[str] = []
     for line in said.splitlines():

@@ -7,7 +7,7 @@ The reference fills no conditions; these are coil's own:
 | Reconciled | every child object is as wanted |
 | Available | the slurmctld pod that the Service points at is ready |
 | SlurmReachable | the operator gets answers from Slurm |
-| ConfigurationLive | slurmctld runs with the wanted configuration |
+| ConfigurationLive | slurmctld runs with the wanted configuration, no slurmd with an earlier one |
 | ConfigurationRejected | the wanted configuration is refused and an earlier one stays; Unknown: not tried |
 | NeedsAttention | something can be built, but hardly does what was meant |
 """
@@ -20,6 +20,7 @@ from coil.api.accounting import Accounting
 from coil.api.conditions import find
 from coil.api.controller import Controller
 from coil.api.meta import Condition
+from coil.kinds.controller.differing import NODES_DIFFER, few, unfit
 from coil.kinds.controller.live import NO_WAY, Outcome, nodes_with, present
 from coil.kinds.controller.rehearsal import REFUSED_REASON, Verdict
 from coil.kinds.podwaits import why_not_ready
@@ -29,6 +30,7 @@ from coil.kube.views import PodView
 NEEDS_ATTENTION = "NeedsAttention"
 CONFIGURATION_LIVE = "ConfigurationLive"
 CONFIGURATION_REJECTED = "ConfigurationRejected"
+MEND = "mend what only slurmd reads (gres.conf, cgroup.conf); it goes through by itself"
 
 
 class Slurm(msgspec.Struct, frozen=True, gc=False):
@@ -98,8 +100,17 @@ def needs_attention(
     return condition(controller, NEEDS_ATTENTION, "False", "NoAdvice", "nothing looks unintended")
 
 
-def configuration_live(controller: Controller, outcome: Outcome) -> Condition:
-    """Which configuration slurmctld runs with, and how many slurmds have got it from there."""
+def configuration_live(
+    controller: Controller, outcome: Outcome, differing: Sequence[str] = (), words: str = ""
+) -> Condition:
+    """Which configuration slurmctld runs with, and how many slurmds have got it from there.
+
+    Args:
+        controller: it.
+        outcome: of this pass.
+        differing: nodes that go on with an earlier configuration.
+        words: what one of them says about it.
+    """
     name = f"configuration {outcome.generation}"
     if not outcome.live:
         if outcome.message == NO_WAY:
@@ -109,9 +120,23 @@ def configuration_live(controller: Controller, outcome: Outcome) -> Condition:
     if outcome.since is None:
         message = f"{name} was handed to slurmctld, which does not tell whether it runs with it"
         return condition(controller, CONFIGURATION_LIVE, "True", "Applied", message)
+    if differing:
+        message = f"{nodes_differ(outcome, differing)}: {words or 'its log says why'}; {MEND}"
+        return condition(controller, CONFIGURATION_LIVE, "False", NODES_DIFFER, message)
+    message = f"{_live_on(outcome, outcome.since)}{unfit(present(outcome.nodes or {}))}"
+    return condition(controller, CONFIGURATION_LIVE, "True", "Live", message)
+
+
+def nodes_differ(outcome: Outcome, differing: Sequence[str]) -> str:
+    """How the message begins when nodes go on with an earlier configuration."""
+    told = _live_on(outcome, outcome.since or 0)
+    return f"{told}; an earlier one stays on {few(differing)}; slurmd of {differing[0]} says"
+
+
+def _live_on(outcome: Outcome, since: int) -> str:
     here = present(outcome.nodes or {})
-    where = f"on slurmctld and {nodes_with(outcome.since, here)} of {len(here)} nodes"
-    return condition(controller, CONFIGURATION_LIVE, "True", "Live", f"{name} is live {where}")
+    where = f"on slurmctld and {nodes_with(since, here)} of {len(here)} nodes"
+    return f"configuration {outcome.generation} is live {where}"
 
 
 def configuration_rejected(

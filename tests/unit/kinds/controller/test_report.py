@@ -16,11 +16,13 @@ from coil.kinds.controller.report import (
     configuration_live,
     configuration_rejected,
     needs_attention,
+    nodes_differ,
     obstacles,
     slurm_reachable,
 )
 from coil.kinds.status import Truth
 from coil.kube.views import PodView
+from coil.slurm.wire import Number, SlurmNode
 
 ALBA = Controller(metadata=ObjectMeta(name="alba", namespace="ns", generation=7))
 ACTIVE = "alba-controller-0"
@@ -148,6 +150,21 @@ def test_advice_is_told_and_taken_back() -> None:
 def test_which_configuration_is_live(outcome: Outcome, told: tuple[str, str, str]) -> None:
     found = configuration_live(ALBA, outcome)
     assert (found.status, found.reason, found.message) == told
+
+
+def test_nodes_that_go_on_with_an_earlier_configuration_are_told_with_what_to_do() -> None:
+    nodes = {
+        name: SlurmNode(name=name, state=frozenset({"IDLE"}), started_at=Number(set=True, number=begun))
+        for name, begun in (("a", 50), ("b", 101))
+    }
+    outcome = Outcome("g", live=True, since=100, nodes=nodes)
+    found = configuration_live(ALBA, outcome, ("a",), "no such key: Nmae")
+    assert (found.status, found.reason) == ("False", "NodesDiffer")
+    assert found.message == (
+        "configuration g is live on slurmctld and 1 of 2 nodes; an earlier one stays on a; slurmd of a says: "
+        "no such key: Nmae; mend what only slurmd reads (gres.conf, cgroup.conf); it goes through by itself"
+    )
+    assert found.message.startswith(nodes_differ(outcome, ("a",)))
 
 
 def _rejected(status: Truth) -> Condition:
