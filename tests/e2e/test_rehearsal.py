@@ -1,11 +1,14 @@
 """A configuration that slurmctld would refuse does not reach a running cluster (invariant I11)."""
 
+import base64
 import json
+import secrets
 import time
 from typing import Any
 
 import pytest
 
+from coil.kinds.controller.live import CLOCKS_S
 from tests.e2e.test_live_configuration import busy
 from tests.support.kubectl import wait_until
 from tests.support.live_config import KIND, change, runs, setting, wait_live
@@ -163,6 +166,12 @@ def test_what_only_slurmd_refuses_is_told_and_no_slurmd_ends_of_it(busy: tuple[S
     """No rehearsal can tell of gres.conf, which slurmctld does not read (docs/configuration.md)."""
     cluster, job = busy
     before = runs(cluster)
+    change(cluster, {"extraConf": "GresTypes=gpu"})
+    wait_until(lambda: setting(cluster, "GresTypes") == "gpu", within=60, what="slurmctld knows the type")
+    wait_live(cluster)
+    # Start times that differ by less count as the same moment: clocks of nodes differ.
+    since = time.time()
+    wait_until(lambda: time.time() > since + CLOCKS_S + 1, within=10, what="the next start is a later one")
 
     def slurmds_refuse() -> bool:
         logs = [
@@ -173,7 +182,6 @@ def test_what_only_slurmd_refuses_is_told_and_no_slurmd_ends_of_it(busy: tuple[S
         return all(word in log for log in logs for word in words)
 
     patch_files(cluster, {"gres.conf": "Nmae=gpu\n"})
-    change(cluster, {"extraConf": "GresTypes=gpu"})
     wait_until(slurmds_refuse, within=60, what="each slurmd says that it goes on with the one before")
     message = told(cluster, "False", "an earlier one stays on cpu-0, cpu-1", kind="ConfigurationLive")
     assert "on slurmctld and 0 of 2 nodes" in message
@@ -185,3 +193,22 @@ def test_what_only_slurmd_refuses_is_told_and_no_slurmd_ends_of_it(busy: tuple[S
     wait_live(cluster)
     assert runs(cluster) == before
     assert cluster.job(job)["JobState"] == "RUNNING"
+    another_slurm_key(cluster)
+    assert runs(cluster) == before
+    assert cluster.job(job)["JobState"] == "RUNNING"
+
+
+def another_slurm_key(cluster: SlurmCluster) -> None:
+    """Replace it under the workers, with a change of the configuration, and put it back."""
+    place = ("secret", "keys", "--namespace", cluster.name)
+    former = cluster.kubectl.get(*place)["data"]["slurm.key"]
+
+    def store(key: str) -> None:
+        patch = json.dumps({"data": {"slurm.key": key}})
+        cluster.kubectl.run("patch", *place, "--type=merge", "--patch", patch)
+
+    store(base64.b64encode(secrets.token_bytes(64)).decode())
+    told(cluster, "False", "was changed while workers run", kind="Reconciled")
+    change(cluster, {"extraConf": "MaxJobCount=4323"})
+    store(former)
+    wait_until(lambda: setting(cluster, "MaxJobCount") == "4323", within=60, what="the former key is back")

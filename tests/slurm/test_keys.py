@@ -1,9 +1,11 @@
 """How slurmctld, slurmdbd and slurmrestd take other keys while they run (docs: keys)."""
 
 import base64
+import contextlib
 import json
 import os
 import secrets
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator
@@ -131,3 +133,103 @@ def test_slurmdbd_needs_a_new_start_for_another_key(accounted: tuple[slurm.Slurm
     dbd.start()
     slurm.wait_until(lambda: answers(cluster.base_url, new, path), 10, "slurmdbd takes the new key")
     assert not answers(cluster.base_url, old, path)
+
+
+def several(default: str, **keys_: bytes) -> bytes:
+    """A slurm.jwks; the default key is the one that is signed with."""
+    found = [
+        {
+            "alg": "HS256",
+            "kty": "oct",
+            "kid": kid,
+            "k": base64.b64encode(key).decode(),
+            **({"use": "default"} if kid == default else {}),
+        }
+        for kid, key in keys_.items()
+    ]
+    return json.dumps({"keys": found}).encode()
+
+
+class Apart:
+    """A slurmctld and a slurmd with files of their own, as in two pods."""
+
+    def __init__(self, ctl: slurm.SlurmCluster, worker: slurm.SlurmCluster) -> None:
+        self.ctl, self.worker = ctl, worker
+        worker.ports = ctl.ports
+        shutil.copy(ctl.state / "etc/slurm.conf", worker.state / "etc/slurm.conf")
+
+    def start(self) -> int:
+        """Start both and a job."""
+        self.ctl.start_ctld()
+        words = ("slurmd", "-D", "-Z", "-N", "w-0", "--conf", "RealMemory=1000 CPUs=2")
+        self.worker.workers.append(slurm.Daemon(self.worker, "w-0", *words))
+        slurm.wait_until(lambda: "NodeName=w-0 " in self.ctl.node_line("w-0"), 20, "w-0 registers")
+        job = self.ctl.run("sbatch", "--parsable", "--chdir=/tmp", "--output=/dev/null", "--wrap=sleep 300")
+        slurm.wait_until(lambda: self.job_runs(job.strip()), 20, "the job runs")
+        return int(job)
+
+    def reconfigure(self) -> None:
+        """As the operator does: tell slurmctld, which tells the slurmds."""
+        self.ctl.run("scontrol", "reconfigure")
+
+    def job_runs(self, job: int | str) -> bool:
+        return self.ctl.run("squeue", "--noheader", "--format=%T", f"--jobs={job}").strip() == "RUNNING"
+
+    def agree(self) -> bool:
+        """A command beside slurmd is let in by slurmctld."""
+        return self.worker.run("sinfo", "--noheader", "--format=%D").strip() == "1"
+
+
+@pytest.fixture
+def apart(tmp_path: Path) -> Iterator[Apart]:
+    """Not started yet."""
+    with contextlib.ExitStack() as stack:
+        pair: list[slurm.SlurmCluster] = []
+        for _ in range(2):
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=tmp_path.parents[1])))
+            folder.chmod(0o755)
+            pair.append(slurm.SlurmCluster(folder))
+            stack.callback(pair[-1].stop)
+        yield Apart(*pair)
+
+
+def test_several_slurm_keys_are_replaced_in_three_steps_while_a_job_runs(apart: Apart) -> None:
+    """Add, sign with the new one, remove: each when all have read what came before."""
+    first, second = secrets.token_bytes(64), secrets.token_bytes(64)
+    sides = (apart.worker, apart.ctl)
+    for side in sides:
+        (side.state / "etc/slurm.key").unlink()
+        put(side, "slurm.jwks", several("a", a=first))
+    job = apart.start()
+    for step in (several("a", a=first, b=second), several("b", a=first, b=second), several("b", b=second)):
+        for side in sides:
+            put(side, "slurm.jwks", step)
+            apart.reconfigure()
+            slurm.wait_until(apart.agree, 10, "both sides hear one another with the file on one side only")
+            assert apart.job_runs(job)
+    apart.ctl.run("scancel", str(job))
+    idle = "State=IDLE+DYNAMIC_NORM "
+    slurm.wait_until(lambda: idle in apart.ctl.node_line("w-0"), 20, "the job's end is told with another key")
+    # Without the step between, nobody would hear: the test would notice.
+    put(apart.ctl, "slurm.jwks", several("c", c=first))
+    apart.reconfigure()
+    slurm.wait_until(lambda: not apart.agree(), 10, "a key that slurmd has not")
+
+
+def test_another_slurm_key_parts_slurmctld_from_the_slurmds_at_a_reconfigure(apart: Apart) -> None:
+    """Therefore the operator makes none; with the former key back, all goes on."""
+    key = secrets.token_bytes(128)
+    for side in (apart.ctl, apart.worker):
+        put(side, "slurm.key", key)
+    job = apart.start()
+    for side in (apart.ctl, apart.worker):
+        put(side, "slurm.key", secrets.token_bytes(128))
+    assert apart.agree()
+    apart.reconfigure()
+    slurm.wait_until(lambda: not apart.agree(), 10, "slurmctld refuses the slurmd's key")
+    put(apart.ctl, "slurm.key", key)
+    assert apart.ctl.ctld is not None
+    apart.ctl.ctld.stop()
+    apart.ctl.start_ctld()
+    slurm.wait_until(apart.agree, 10, "the former key")
+    assert apart.job_runs(job)

@@ -126,7 +126,7 @@ class ControllerSpec(Wire, frozen=True, kw_only=True):
     )
     slurm_key_ref: Annotated[
         SecretKeySelector | None,
-        doc("Key of auth/slurm. The Secret's name is immutable."),
+        doc("Key of auth/slurm; several in a key that ends in .jwks. The Secret's name is immutable."),
     ] = None
     slurmctld: Annotated[JsonObject, doc("Container (core/v1) merged over slurmctld; gives the image.")] = {}
     template: Annotated[PodTemplate, doc("Merged over the pod template of slurmctld.")] = msgspec.field(

@@ -229,7 +229,7 @@ def _config_sources(accounting: Accounting) -> list[core.VolumeProjection]:
     conf = keys.FILE_SLURMDBD_CONF
     sources = [
         core.secret_file(names.accounting(accounting.metadata.name), conf, conf),
-        core.secret_file(slurm_key.name, slurm_key.key, keys.FILE_SLURM_KEY),
+        core.slurm_key_file(slurm_key),
         core.secret_file(jwt_key.name, jwt_key.key, keys.FILE_JWT_KEY),
     ]
     if jwks is not None:

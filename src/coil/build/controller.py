@@ -238,7 +238,7 @@ def _config_sources(controller: Controller) -> list[core.VolumeProjection]:
     slurm_key, jwt_key = spec.slurm_key_ref, controller.jwt_ref
     sources = [
         core.config_map_files(names.controller_config(controller.metadata.name)),
-        core.secret_file(slurm_key.name, slurm_key.key, keys.FILE_SLURM_KEY),
+        core.slurm_key_file(slurm_key),
         core.secret_file(jwt_key.name, jwt_key.key, keys.FILE_JWT_KEY),
         *(core.config_map_files(name) for name in sorted(ref.name for ref in references(controller))),
     ]

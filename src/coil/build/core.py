@@ -39,6 +39,8 @@ from lightkube.models.core_v1 import (
     VolumeProjection,
 )
 
+from coil.api import keys
+from coil.api.meta import SecretKeySelector
 from coil.support.objects import JsonObject
 
 __all__ = [
@@ -108,6 +110,16 @@ def projected(name: str, mode: int, sources: list[VolumeProjection]) -> Volume:
 def secret_file(secret: str, key: str, path: str, mode: int | None = None) -> VolumeProjection:
     """One key of a Secret as a file."""
     return secret_files(secret, KeyToPath(key=key, path=path, mode=mode))
+
+
+def slurm_key_file(ref: SecretKeySelector) -> VolumeProjection:
+    """The slurm key; a key of the Secret that ends in `.jwks` holds several of them (docs: keys)."""
+    return secret_file(ref.name, ref.key, slurm_key_path(ref))
+
+
+def slurm_key_path(ref: SecretKeySelector) -> str:
+    """Name of the file in which auth/slurm looks for it."""
+    return keys.FILE_SLURM_JWKS if ref.key.endswith(".jwks") else keys.FILE_SLURM_KEY
 
 
 def secret_files(secret: str, *items: KeyToPath) -> VolumeProjection:

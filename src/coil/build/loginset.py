@@ -171,7 +171,9 @@ def _pod_spec(loginset: LoginSet, inputs: PodInputs) -> JsonObject:
         volumes=_volumes(loginset, inputs.controller),
     )
     containers = [_login(loginset, inputs.controller)]
-    return pods.pod_spec(base, containers, [_initconf(loginset)], loginset.spec.template.spec)
+    return pods.pod_spec(
+        base, containers, [_initconf(loginset, inputs.controller)], loginset.spec.template.spec
+    )
 
 
 def _volumes(loginset: LoginSet, controller: Controller) -> list[core.Volume]:
@@ -185,7 +187,7 @@ def _volumes(loginset: LoginSet, controller: Controller) -> list[core.Volume]:
         for file in (keys.FILE_SSHD_CONFIG, AUTHORIZED_KEYS)
     ]
     sources = {
-        keys.VOLUME_CONFIG: core.secret_file(key.name, key.key, keys.FILE_SLURM_KEY),
+        keys.VOLUME_CONFIG: core.slurm_key_file(key),
         keys.VOLUME_SSH_HOST_KEYS: core.secret_files(names.ssh_host_keys(name), *host_key_items),
         keys.VOLUME_SSH_CONFIG: core.config_map_files(names.ssh_config(name), *ssh_items),
         keys.VOLUME_SSSD_CONF: core.secret_file(sssd.name, sssd.key, keys.FILE_SSSD_CONF, _SECRET_MODE),
@@ -230,10 +232,13 @@ def _ssh_port(loginset: LoginSet) -> int:
     return next((port for port in own if port), keys.PORT_SSH)
 
 
-def _initconf(loginset: LoginSet) -> JsonObject:
+def _initconf(loginset: LoginSet, controller: Controller) -> JsonObject:
+    key, script = controller.spec.slurm_key_ref, scripts.INITCONF
+    if key is not None and core.slurm_key_path(key) == keys.FILE_SLURM_JWKS:
+        script = script.replace("*.key", f"*{keys.FILE_SLURM_JWKS}")
     base = core.Container(
         name="initconf",
-        command=["sh", "-c", scripts.INITCONF],
+        command=["sh", "-c", script],
         env=[core.EnvVar(name="SLURM_USER", value=keys.SLURM_USER)],
         volumeMounts=[
             core.mount(keys.VOLUME_ETC, keys.DIR_STAGING_TARGET),

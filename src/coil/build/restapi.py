@@ -85,7 +85,7 @@ def _pod_spec(restapi: RestApi, controller: Controller) -> JsonObject:
     conf = core.KeyToPath(key=keys.FILE_SLURM_CONF, path=keys.FILE_SLURM_CONF)
     sources = [
         core.config_map_files(names.controller_config(controller.metadata.name), conf),
-        core.secret_file(key.name, key.key, keys.FILE_SLURM_KEY),
+        core.slurm_key_file(key),
     ]
     base = core.PodSpec(
         containers=[],

@@ -57,9 +57,7 @@ def _volumes(nodeset: NodeSet, controller: Controller) -> list[core.Volume]:
     if key is None:
         raise BuildError("spec.controllerRef", f"Controller {controller.metadata.name} has no slurmKeyRef")
     volumes = [
-        core.projected(
-            keys.VOLUME_ETC, _FILE_MODE, [core.secret_file(key.name, key.key, keys.FILE_SLURM_KEY)]
-        ),
+        core.projected(keys.VOLUME_ETC, _FILE_MODE, [core.slurm_key_file(key)]),
         core.memory_dir(keys.VOLUME_LOGFILE),
     ]
     ssh = nodeset.spec.ssh

@@ -68,6 +68,28 @@ def test_host_keys_are_never_replaced() -> None:
     assert merge_patch(live, build.host_keys(_loginset(), dict.fromkeys(build.HOST_KEYS, "new"))) == {}
 
 
+@pytest.mark.parametrize(
+    ("key", "path", "copied"),
+    [
+        ("slurm.key", "slurm.key", "'*.key'"),
+        ("other", "slurm.key", "'*.key'"),
+        ("a.jwks", "slurm.jwks", "'*slurm.jwks'"),
+    ],
+)
+def test_a_key_that_ends_in_jwks_becomes_the_file_with_several_keys(key: str, path: str, copied: str) -> None:
+    given = build.PodInputs(controller=controller(slurmKeyRef={"name": "keys", "key": key}))
+    spec = build.deployment(_loginset(), given)["spec"]["template"]["spec"]
+    sources = [
+        source for volume in spec["volumes"] for source in volume.get("projected", {}).get("sources", ())
+    ]
+    items = [
+        source["secret"]["items"] for source in sources if source.get("secret", {}).get("name") == "keys"
+    ]
+    assert items == [[{"key": key, "path": path}]]
+    script = next(each for each in spec["initContainers"] if each["name"] == "initconf")["command"][-1]
+    assert script.count(copied) == 2
+
+
 def test_a_controller_without_a_key_is_told() -> None:
     outside = controller(slurmKeyRef=None, external=True, externalConfig={"host": "h", "port": 1})
     with pytest.raises(BuildError, match="Controller slurm has no slurmKeyRef"):

@@ -22,7 +22,7 @@ from coil.build.hashes import PodHashes, byte_hash, map_hash
 from coil.build.restartonly import needs_restart
 from coil.build.slurmconf import ConfigInputs
 from coil.kinds.controller.live import Target
-from coil.kinds.controller.rekeying import Has, Hashes, hashes
+from coil.kinds.controller.rekeying import SLURM_KEY_CHANGED, Has, Hashes, hashes, slurm_key_changed
 from coil.kinds.controller.snapshot import NO_RESTAPI, Snapshot
 from coil.kinds.references import missing_key
 from coil.kinds.status import AVAILABLE
@@ -48,12 +48,15 @@ _GENERATION_LENGTH = 12
 def config_step(snapshot: Snapshot) -> Apply | Failed:
     """Make the ConfigMap with slurm.conf, unless a file it shall list is missing.
 
-    A NodeSet that cannot be read may belong here: without it a running cluster would lose its partition.
+    A NodeSet that cannot be read may belong here: without it a running cluster would lose its partition. And
+    nothing is reconfigured or made anew while that would part slurmctld from the slurmds.
     """
     if snapshot.unreadable and snapshot.live.config is not None:
         unread = ", ".join(snapshot.unreadable)
         message = f"NodeSet {unread} cannot be read; slurm.conf stays as it is until that is mended"
         return Failed(name=CONFIG, reason="NodeSetUnreadable", message=message)
+    if _slurm_key_changed(snapshot):
+        return Failed(name=CONFIG, reason="SlurmKeyChanged", message=SLURM_KEY_CHANGED)
     missing = [
         ref.name for ref in build.references(snapshot.controller) if ref.name not in snapshot.config_maps
     ]
@@ -66,6 +69,14 @@ def config_step(snapshot: Snapshot) -> Apply | Failed:
     if snapshot.live.config is not None and not snapshot.controller.spec.external:
         wanted = _noting_restart(wanted, snapshot.live.config, live=snapshot.slurm is not NO_RESTAPI)
     return Apply(name=CONFIG, wanted=wanted, live=snapshot.live.config)
+
+
+def _slurm_key_changed(snapshot: Snapshot) -> bool:
+    """Whether the slurm key was replaced while there are workers."""
+    if not any(nodeset.status.replicas for nodeset in snapshot.nodesets):
+        return False
+    live = snapshot.live.stateful_set
+    return slurm_key_changed(snapshot.controller, snapshot.secrets, live, snapshot.jwt_key)
 
 
 def _noting_restart(wanted: JsonObject, before: ManifestView, *, live: bool) -> JsonObject:

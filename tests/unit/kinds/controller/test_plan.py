@@ -55,6 +55,25 @@ def planned(given: Snapshot, hold: float = 0.0) -> dict[str, Step]:
     return {step.name: step for step in steps(given, config_step(given), hold=bool(hold))}
 
 
+def test_another_slurm_key_under_workers_changes_nothing() -> None:
+    """Until they are gone; then everything is made for it."""
+    secrets = {"keys": {"slurm.key": b"abc"}, "jwt": {"jwt.key": b"def"}}
+    made = snapshot(controller=controller(jwtKeyRef={"name": "jwt", "key": "jwt.key"}), secrets=secrets)
+    children = Children(stateful_set=live(planned(made)["StatefulSet"]))
+    workers = msgspec.convert({"metadata": {"name": "cpu"}, "status": {"replicas": 1}}, NodeSet)
+    other = {**secrets, "keys": {"slurm.key": b"xyz"}}
+    given = {"live": children, "secrets": other, "nodesets": (workers,)}
+    found = planned(msgspec.structs.replace(made, **given))
+    assert isinstance(found["Config"], Failed)
+    assert found["Config"].reason == "SlurmKeyChanged"
+    assert isinstance(found["StatefulSet"], Failed)
+    found = planned(msgspec.structs.replace(made, **{**given, "nodesets": ()}))
+    template = live(found["StatefulSet"]).spec["template"]
+    assert template != children.stateful_set.spec["template"] if children.stateful_set else False
+    found = planned(msgspec.structs.replace(made, **{**given, "secrets": secrets}))
+    assert isinstance(found["StatefulSet"], Apply)
+
+
 def live(step: Step) -> ManifestView:
     assert isinstance(step, Apply)
     return msgspec.convert({**step.wanted, "status": {}}, ManifestView)

@@ -10,7 +10,7 @@ from coil.api import keys
 from coil.api.controller import Controller
 from coil.build.hashes import map_hash
 from coil.kinds.controller.observe import jwt_key
-from coil.kinds.controller.rekeying import Has, Hashes, JwtKey, hashes
+from coil.kinds.controller.rekeying import Has, Hashes, JwtKey, hashes, slurm_key_changed
 from coil.kube.views import ManifestView
 from coil.slurm.clusters import Cluster
 from coil.slurm.errors import SlurmError, Unauthorized, Unreachable
@@ -26,8 +26,9 @@ Secrets = dict[str, dict[str, bytes]]
 
 def controller(secrets: Secrets) -> Controller:
     names = {key: name for name, data in secrets.items() for key in data}
+    slurm = next(key for key in names if key.startswith("slurm."))
     spec = {
-        "slurmKeyRef": {"name": names["slurm.key"], "key": "slurm.key"},
+        "slurmKeyRef": {"name": names[slurm], "key": slurm},
         "jwtKeyRef": {"name": names["jwt.key"], "key": "jwt.key"},
     }
     return msgspec.convert({"metadata": {"name": "alba", "namespace": "ns"}, "spec": spec}, Controller)
@@ -38,12 +39,19 @@ def of(secrets: Secrets) -> Hashes:
     return hashes(controller(secrets), secrets, None, JwtKey())
 
 
-def stateful_set(found: Hashes) -> ManifestView:
+def stateful_set(found: Hashes, secret: str = "", key: str = "slurm.key") -> ManifestView:
+    """With the slurm key of that Secret."""
     template = {keys.ANNOTATION_SLURM_KEY_HASH: found.slurm_key, keys.ANNOTATION_JWT_KEY_HASH: found.jwt_key}
     note = {keys.ANNOTATION_LIVE_KEY: found.note} if found.note else {}
+    source = {"secret": {"name": secret, "items": [{"key": key, "path": key}]}}
     document: dict[str, Any] = {
         "metadata": {"name": "alba-controller", "annotations": note},
-        "spec": {"template": {"metadata": {"annotations": template}}},
+        "spec": {
+            "template": {
+                "metadata": {"annotations": template},
+                "spec": {"volumes": [{"name": "etc", "projected": {"sources": [source]}}, {"name": "other"}]},
+            }
+        },
     }
     return msgspec.convert(document, ManifestView)
 
@@ -99,6 +107,43 @@ def test_the_slurm_key_needs_new_pods_in_any_case(has: Has) -> None:
         other = {**secrets, name: {**secrets[name], "slurm.key": b"t"}}
         wanted = after(other, before, has, known=(b"new",))
         assert wanted.slurm_key == of(other).slurm_key != before.slurm_key
+
+
+SEVERAL = {"slurm": {"slurm.jwks": b"{}"}, "jwt": {"jwt.key": b"new"}}
+
+
+def test_several_slurm_keys_are_read_while_slurmctld_runs() -> None:
+    before, other = of(SEVERAL), {**SEVERAL, "slurm": {"slurm.jwks": b"{...}"}}
+    given = controller(other), other
+    live = stateful_set(before, "slurm", "slurm.jwks")
+    assert not rolls(before, hashes(*given, live, JwtKey()))
+    assert not slurm_key_changed(*given, live, JwtKey())
+    # From one key to several: another file, so other pods.
+    assert rolls(before, hashes(*given, stateful_set(before, "slurm"), JwtKey()))
+    assert not slurm_key_changed(*given, stateful_set(before, "slurm"), JwtKey())
+
+
+@pytest.mark.parametrize(
+    ("secrets", "secret", "has", "changed"),
+    [
+        (SPLIT, "slurm", Has.WAITED, True),
+        (SPLIT, "slurm", Has.UNTOLD, True),
+        (SPLIT, "elsewhere", Has.WANTED, False),
+        (SHARED, "keys", Has.WANTED, True),
+        (SHARED, "keys", Has.WAITED, False),
+    ],
+    ids=["split", "no-restapi", "another-secret", "shared", "shared-and-jwt-unknown"],
+)
+def test_another_slurm_key_in_the_same_place_is_noticed(
+    secrets: Secrets, secret: str, has: Has, changed: bool
+) -> None:
+    name = next(name for name, data in secrets.items() if "slurm.key" in data)
+    other = {**secrets, name: {**secrets[name], "slurm.key": b"t"}}
+    live, jwt = stateful_set(of(secrets), secret), JwtKey(has=has, known=(b"new",))
+    assert slurm_key_changed(controller(other), other, live, jwt) == changed
+    assert not slurm_key_changed(controller(secrets), secrets, live, jwt)
+    assert not slurm_key_changed(controller(secrets), {}, live, jwt)
+    assert not slurm_key_changed(controller(other), other, None, jwt)
 
 
 def test_the_next_key_follows_a_live_one() -> None:
