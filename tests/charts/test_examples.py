@@ -1,5 +1,6 @@
 """The example files of the documentation fit our charts, and the cluster by hand can be built."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from coil.build import nodeset as nodesets
 from coil.build import restapi as restapis
 from coil.build.hashes import PodHashes
 from coil.build.worker import PodInputs
+from coil.support.objects import JsonObject
 from lab.install import OPERATOR, SLURM, Release
+from tests.support import samples
 from tests.support.charts import template
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
@@ -47,6 +50,24 @@ def test_the_cluster_by_hand_can_be_built() -> None:
         nodesets.stamp_ordinal(_template(nodeset, controller), 0),
     ]
     assert all("registry.example/coil/" in str(pod) for pod in pods)
+
+
+def test_annotations_for_multus_and_a_scheduler_reach_the_workers() -> None:
+    pods = {file.stem: _worker(file) for file in samples.FILES if file.stem in {"multus", "volcano"}}
+    networks = pods["multus"]["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"]
+    assert json.loads(networks) == [{"name": "fabric", "interface": "net1"}]
+    assert pods["volcano"]["metadata"]["annotations"]["scheduling.volcano.sh/queue-name"] == "slurm"
+    assert pods["volcano"]["spec"]["schedulerName"] == "volcano"
+
+
+def _worker(file: Path) -> JsonObject:
+    (pod,) = samples.worker_pods(samples.step(samples.rendered(file)))
+    return pod
+
+
+def test_every_sample_is_in_the_documentation() -> None:
+    text = (EXAMPLES.parent / "charts.md").read_text()
+    assert [file.name for file in samples.FILES if f"`{file.name}`" not in text] == []
 
 
 def _template(nodeset: NodeSet, controller: Controller) -> nodesets.PodTemplate:
