@@ -1,4 +1,4 @@
-"""The values files in charts/slurm/samples: what the chart renders of them, and what the operator builds of that."""
+"""The values files in charts/slurm/samples: what the chart renders and what the operator builds of them."""
 
 from collections.abc import Iterator
 from pathlib import Path
