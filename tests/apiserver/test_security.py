@@ -109,7 +109,14 @@ def ends(site: Site) -> dict[str, Pod]:
         "elsewhere": Pod(address=ELSEWHERE),
         "check": Pod(checks["slurm-operator-test"]["metadata"]["labels"], there),
         "webhook-check": Pod(checks["slurm-operator-webhook-test"]["metadata"]["labels"], there),
+        "cluster-check": Pod(_test_pod(site)["metadata"]["labels"], here),
     }
+
+
+def _test_pod(site: Site) -> dict[str, Any]:
+    documents = template("slurm", release=site.slurm.name, namespace=site.slurm.space.name)
+    (pod,) = [document for document in documents if document["kind"] == "Pod"]
+    return pod
 
 
 NEEDED = """
@@ -151,6 +158,9 @@ api         -> webhook:9443
 prometheus  -> operator:8080
 check       -> operator:8081        helm test
 webhook-check -> webhook:8081
+cluster-check -> slurmctld:6817
+cluster-check -> worker:6818
+worker      -> cluster-check:40000  the job's output
 """
 UNNEEDED = """
 neighbour   -> slurmctld:6817
@@ -204,6 +214,8 @@ stranger    -> operator:8081
 stranger    -> webhook:9443
 elsewhere   -> webhook:9443
 check       -> webhook:8081
+cluster-check -> slurmrestd:6820
+cluster-check -> worker:22
 """
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from coil.api import keys
-from lab import binaries
+from lab import binaries, images
+from lab import cluster as lab
 from lab.cluster import KUBECONFIG
 from lab.install import CHARTS, CRDS, OPERATOR, SLURM, in_lab
 from tests.support.kubectl import Kubectl, wait_until
@@ -199,9 +200,9 @@ class Helm:
 def reinstalled() -> Iterator[None]:
     """The lab's operator is as it was, whatever happens."""
     yield
-    lab = in_lab(Path(KUBECONFIG))
-    lab.install(CRDS)
-    lab.install(OPERATOR)
+    world = in_lab(Path(KUBECONFIG))
+    world.install(CRDS)
+    world.install(OPERATOR)
 
 
 @pytest.mark.usefixtures("reinstalled")
@@ -215,6 +216,10 @@ def test_new_chart_versions_rollback_and_removal_while_a_job_runs(
     install = ["--namespace", name, "--create-namespace", f"--set=fullnameOverride={name}", *values]
     helm.run("install", name, str(CHARTS / "slurm"), *install)
     cluster.wait_idle(2, within=150)
+    images.build(["login"])
+    lab.load(images.IMAGES["login"].reference)
+    assert "Succeeded" in helm.run("test", name, "--namespace", name)
+    assert f"{name}-test" not in identities(cluster)
     job = cluster.submit("sleep 60", "--nodes=2")
     cluster.wait_job(job, "RUNNING")
     before, held = identities(cluster), secrets(cluster)

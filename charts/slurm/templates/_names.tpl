@@ -33,6 +33,12 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{ include "slurm.podLabels" . }}
 {{- end -}}
 
+{{- /* What tells the pod of `helm test` apart: it is no endpoint of any Service. */ -}}
+{{- define "slurm.test.labels" -}}
+app.kubernetes.io/name: slurm-test
+app.kubernetes.io/instance: {{ include "slurm.fullname" . }}
+{{- end -}}
+
 {{- define "slurm.auth.slurm" -}}
 {{- $ref := (.Values.slurmKey | default dict).secretRef | default dict -}}
 name: {{ $ref.name | default (printf "%s-auth-slurm" (include "slurm.fullname" .)) | quote }}

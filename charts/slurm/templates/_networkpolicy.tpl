@@ -19,6 +19,7 @@
 {{- $named := dict "key" "app.kubernetes.io/instance" "operator" "In" "values" $logins -}}
 {{- $selector := dict "matchLabels" (dict "app.kubernetes.io/name" "login") "matchExpressions" (list $named) -}}
 {{- $_ := set $peers "login" (ternary (list (dict "podSelector" $selector)) list (not (empty $logins))) -}}
+{{- $_ := set $peers "test" (list (dict "podSelector" (dict "matchLabels" (include "slurm.test.labels" . | fromYaml)))) -}}
 {{- toJson $peers -}}
 {{- end -}}
 
