@@ -8,7 +8,7 @@ for _ in $(seq 60); do
 done
 scontrol ping
 sinfo
-partition="$(sinfo --noheader --states=idle,mixed --format=%R | head -n 1)"
+partition="$(sinfo --Node --noheader --states=idle,mixed --format=%R | head -n 1)"
 if [ -z "$partition" ]; then
   echo "no worker is free: no job tried"
   exit 0
