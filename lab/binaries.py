@@ -88,11 +88,12 @@ COMPONENTS: Mapping[str, Component] = {
         Component("helm", {"helm": "helm.sh/helm/v3/cmd/helm"}),
         Component("kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}),
         Component("keda", {"keda": f"{_KEDA}/cmd/operator", "keda-adapter": f"{_KEDA}/cmd/adapter"}),
+        Component("deviceplugin", {"deviceplugin": "coil.lab/deviceplugin"}),
     )
 }
 
 # What a cluster, its tests and the charts need; kwok is for clusters of simulated nodes only, KEDA (ten
-# minutes of a processor) for the tests of autoscaling.
+# minutes of a processor) for the tests of autoscaling, the device plugin for those with stand-in GPUs.
 DEFAULT = ("pause", "etcd", "kubernetes", "coredns", "helm")
 
 

@@ -1,5 +1,6 @@
 """The job mapping scripts, run for real."""
 
+import platform
 import subprocess
 from pathlib import Path
 
@@ -15,10 +16,10 @@ def script(when: str, folder: Path) -> str:
 
 
 def start(when: str, folder: Path, job: str, gpus: str | None) -> subprocess.Popen[str]:
-    environment = {"PATH": "/usr/bin:/bin", "SLURM_JOB_ID": job}
+    environment = {"PATH": "/usr/bin:/bin", "SLURM_JOB_ID": job, "SLURMD_NODENAME": platform.node()}
     if gpus is not None:
         environment["SLURM_JOB_GPUS"] = gpus
-    command = ["bash", "-c", script(when, folder)]
+    command = ["sh" if when == "start" else "bash", "-c", script(when, folder)]
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
 
 
@@ -55,6 +56,32 @@ def test_jobs_that_start_at_once_lose_no_line(tmp_path: Path) -> None:
         process.communicate(timeout=20)
     assert sorted(mapping(tmp_path)["0"].splitlines()) == sorted(jobs)
     assert sorted(mapping(tmp_path)["1"].splitlines()) == sorted(jobs)
+
+
+def test_when_slurmd_starts_only_what_its_lost_jobs_wrote_is_taken_back(tmp_path: Path) -> None:
+    (tmp_path / "0").write_text("5")
+    for job, gpus in (("17", "0,1"), ("18", "2"), ("19", "3")):
+        run("prolog", tmp_path, job, gpus)
+    run("epilog", tmp_path, "18", "2")
+    assert mapping(tmp_path) == {"0": "5\n17", "1": "17", "3": "19"}
+    run("start", tmp_path, "", None)
+    assert mapping(tmp_path) == {"0": "5"}
+    run("start", tmp_path, "", None)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "0"]
+
+
+def test_nothing_is_left_of_jobs_that_ended(tmp_path: Path) -> None:
+    for when in ("prolog", "epilog"):
+        for job in ("17", "18"):
+            run(when, tmp_path, job, "0,1")
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+
+
+def test_slurmd_starts_whatever_the_folder_is(tmp_path: Path) -> None:
+    run("start", tmp_path / "absent", "", None)
+    (tmp_path / f".jobs-{platform.node()}").write_text("0 17\nnonsense\n")
+    (tmp_path / ".lock").mkdir()
+    run("start", tmp_path, "", None)
 
 
 @pytest.mark.parametrize("when", ["prolog", "epilog"])

@@ -200,6 +200,13 @@ def mig_mapping(case: Case, documents: list[Document]) -> None:
             spec["template"]["spec"]["volumes"].append(volume)
 
 
+def lost_jobs(_case: Case, documents: list[Document]) -> None:
+    for document in kinds(documents, "NodeSet"):
+        slurmd = document["spec"]["slurmd"]
+        if "dcgm-job-mapping" in [mount["name"] for mount in slurmd.get("volumeMounts", [])]:
+            slurmd["lifecycle"] = {"postStart": {"exec": {"command": ["sh", "-c", "<script>"]}}}
+
+
 def script_priority(case: Case, documents: list[Document]) -> None:
     for document in kinds(documents, "ConfigMap") if case.name == "slurm-dcgm-number" else ():
         when = document["metadata"]["name"].split("-")[1]
@@ -284,6 +291,11 @@ DEVIATIONS = (
         option_values,
     ),
     Deviation("MIG devices count as GPUs", "their jobs are mapped too (spec: helm 11, no. 12)", mig_mapping),
+    Deviation(
+        "job mapping of a lost worker is taken back",
+        "the epilog of its jobs never ran, and the exporter went on naming them (spec: helm 11, no. 14)",
+        lost_jobs,
+    ),
     Deviation(
         "a script priority may be a number",
         "it gave a broken file name (spec: helm 11, no. 10)",

@@ -9,18 +9,24 @@ log() {
   echo "[$(date)] [$$] $*" >&2
 }
 
-# Remove the job from a GPU's file, and the file with its last job.
+# Remove a line from a file, and the file with its last line. Arguments: file, line, end of the last line.
+drop() {
+  local rest
+  [[ -e "$1" ]] || return 0
+  rest="$(grep --invert-match --line-regexp --fixed-strings -- "$2" "$1" || true)"
+  if [[ -n "$rest" ]]; then
+    printf '%s' "$rest$3" >"$1"
+  else
+    rm -f -- "$1"
+  fi
+}
+
+# Remove the job from a GPU's file and from the list of this node's jobs.
 remove() {
-  local file="$directory/$1" jobs
   {
     flock --timeout 10 9 || return 1
-    [[ -e "$file" ]] || return 0
-    jobs="$(grep --invert-match --line-regexp --fixed-strings -- "$job" "$file" || true)"
-    if [[ -n "$jobs" ]]; then
-      printf '%s' "$jobs" >"$file" || return 1
-    else
-      rm -f -- "$file" || return 1
-    fi
+    drop "$directory/$1" "$job" '' || return 1
+    drop "$directory/.jobs-${SLURMD_NODENAME:-}" "$1 $job" $'\n' || return 1
   } 9>>"$directory/.lock"
 }
 

@@ -10,6 +10,8 @@ log() {
 }
 
 # Add the job to a GPU's file. Jobs that share a GPU come at once, so the file is changed under a lock.
+# What this node wrote is listed too, to be taken back when slurmd starts anew after it was lost; the exporter
+# reads no file with such a name.
 add() {
   local file="$directory/$1" jobs
   {
@@ -18,6 +20,7 @@ add() {
     if ! grep --quiet --line-regexp --fixed-strings -- "$job" <<<"$jobs"; then
       printf '%s' "${jobs:+$jobs$'\n'}$job" >"$file" || return 1
     fi
+    echo "$1 $job" >>"$directory/.jobs-${SLURMD_NODENAME:-}" || return 1
   } 9>>"$directory/.lock"
 }
 

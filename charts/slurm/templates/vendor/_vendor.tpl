@@ -74,7 +74,11 @@ What has no such member stays as it is. Arguments: left, right, id.
 {{- /* After the others: they may be what gives the set its GPUs. */ -}}
 {{- $dcgm := include "slurm.vendor.dcgm" .root | fromJson -}}
 {{- if and $dcgm.enabled (eq (include "slurm.vendor.wantsDcgm" $set) "true") -}}
-{{- $patch := include "slurm.vendor.dcgmPatch" $dcgm | fromYaml -}}
+{{- $script := .root.Files.Get "files/start-dcgm.sh" | replace "@DIRECTORY@" $dcgm.jobMappingDir -}}
+{{- $patch := include "slurm.vendor.dcgmPatch" (dict "directory" $dcgm.jobMappingDir "script" $script) | fromYaml -}}
+{{- if ((($set.slurmd | default dict).lifecycle) | default dict).postStart -}}
+{{- $_ := unset $patch.slurmd "lifecycle" -}}
+{{- end -}}
 {{- $set = include "slurm.vendor.apply" (dict "set" $set "patch" $patch) | fromJson -}}
 {{- end -}}
 {{- toJson $set -}}
@@ -98,14 +102,19 @@ What has no such member stays as it is. Arguments: left, right, id.
 {{- end -}}
 {{- end -}}
 
+{{- /* Arguments: directory, script to run when slurmd starts. */ -}}
 {{- define "slurm.vendor.dcgmPatch" -}}
 slurmd:
+  lifecycle:
+    postStart:
+      exec:
+        command: {{ list "sh" "-c" .script | toJson }}
   volumeMounts:
-    - {name: dcgm-job-mapping, mountPath: {{ .jobMappingDir | quote }}}
+    - {name: dcgm-job-mapping, mountPath: {{ .directory | quote }}}
 podSpec:
   volumes:
     - name: dcgm-job-mapping
-      hostPath: {path: {{ .jobMappingDir | quote }}, type: DirectoryOrCreate}
+      hostPath: {path: {{ .directory | quote }}, type: DirectoryOrCreate}
 {{- end -}}
 
 {{- /* The set with its Gres option, under one spelling, as JSON. Arguments: set, gres, key of the set. */ -}}
