@@ -69,9 +69,11 @@ def with_hpa(scaled: Scaled, kubectl: Kubectl, tmp_path: Path) -> Iterator[Scale
 def test_from_zero_to_the_maximum_and_back(with_keda: Scaled) -> None:
     """Field case SCL-02: jobs wait for a NodeSet of no workers, which grows, works and goes again."""
     rounds = [("eight jobs of one node", (1,) * 8)] * ROUNDS + [("jobs of 3, 2, 2 and 4 nodes", (3, 2, 2, 4))]
-    told = [_round(with_keda, title, nodes) for title, nodes in rounds]
-    if RECORD:
-        Path(RECORD).write_text(json.dumps(told))
+    told: list[dict[str, object]] = []
+    for title, nodes in rounds:
+        told.append(_round(with_keda, title, nodes))
+        if RECORD:
+            Path(RECORD).write_text(json.dumps(told))
 
 
 def _round(scaled: Scaled, title: str, nodes: tuple[int, ...]) -> dict[str, object]:
