@@ -88,6 +88,7 @@ soak-outage: venv ## Operator and webhook down for ten minutes under running job
 autoscaling: venv ## Clusters that scale themselves, with KEDA and without (ROUNDS=3; the first time builds KEDA)
 	@$(BIN)/python -m lab build keda
 	@$(BIN)/python -m lab demo
+	@rm -f autoscaling.json
 	@COIL_AUTOSCALING=$(ROUNDS) COIL_AUTOSCALING_RECORD=autoscaling.json \
 	  $(BIN)/pytest -q -s -p no:randomly tests/e2e/test_autoscaling.py
 	@$(BIN)/python -m benchmarks.autoscaling autoscaling.json docs/autoscaling.png
