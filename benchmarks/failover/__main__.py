@@ -24,6 +24,7 @@ from tests.support.operator import Operator
 
 CASES = {0: (Fault.DELETE, Fault.KILL), 1: (Fault.DELETE, Fault.CUT, Fault.KILL), 2: (Fault.CUT,)}
 """Faults by number of backups: without any, a node that is cut off takes slurmctld with it."""
+WIDTH = 150
 KEPT = ("JobState", "Reason", "Restarts", "SubmitTime", "StartTime", "ExitCode")
 """What is told about a job that was lost, if Slurm knows it: a job number may have been given again."""
 
@@ -71,7 +72,7 @@ def main() -> None:
     given = parser.parse_args()
     for backups in given.backups:
         measure(backups, given.times, given.record)
-    Console().print(table(recorded(given.record)))
+    Console(width=WIDTH).print(table(recorded(given.record)))
 
 
 def measure(backups: int, times: int, record: Path) -> None:

@@ -124,6 +124,11 @@ class HaCluster(SlurmCluster):
             self.slurm("scontrol", "update", f"nodename={','.join(found)}", "state=resume")
         return found
 
+    def said_before(self, pod: str) -> str:
+        """What the container of slurmctld wrote before it was started again."""
+        names = ("--namespace", self.name, pod, "--container", "slurmctld")
+        return self.kubectl.run("logs", "--previous", *names)
+
     def delete_pod(self, pod: str) -> None:
         """Delete a pod as a drain or a person does, without waiting."""
         self.kubectl.run("delete", "pod", pod, "--namespace", self.name, "--wait=false")

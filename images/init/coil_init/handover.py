@@ -64,13 +64,13 @@ def _ask(peers: Peers) -> None:
         now = time.monotonic()
         if not pulse.beats(beat, time.time(), now) or (asked and not read_note(peers.state, NOTE)):
             return
-        if not asked:
+        if not asked and _answers(address, peers.port) is not None:
             log(f"{name} is active: asking it to write its state and end")
             leave_note(peers.state, NOTE, str(Request(name, beat.time)))
             asked = now
-        # When it can be reached slurmctld itself asks: slow, but no two are active. Otherwise it has to
-        # wait, however long: the other one is active as long as its heartbeat goes on.
-        if now > asked + _OBEYED_S and _listens(address, peers.port):
+        # Out of reach of the other one this host is likely to be out of reach of clients as well: it waits,
+        # however long, since the other one is active as long as its heartbeat goes on.
+        if asked and now > asked + _OBEYED_S and _answers(address, peers.port):  # slurmctld asks, if slowly
             log(f"{name} does not end")
             return
         time.sleep(_LOOK_S)
@@ -98,8 +98,8 @@ class Pulse:
         return monotonic - self._changed <= self._timeout_s
 
 
-def _listens(address: str, port: int) -> bool:
-    """Whether something accepts connections at an address."""
+def _answers(address: str, port: int) -> bool | None:
+    """Whether something accepts connections at an address; None when its host does not answer at all."""
     try:
         # bytes, because text would need the IDNA codec, which a minimal Python lacks.
         found = socket.getaddrinfo(address.encode(), port, type=socket.SOCK_STREAM)
@@ -107,6 +107,8 @@ def _listens(address: str, port: int) -> bool:
         with socket.socket(family, kind, protocol) as probe:
             probe.settimeout(_CONNECT_S)
             probe.connect(target)
-    except OSError:
+    except ConnectionRefusedError:
         return False
+    except OSError:
+        return None
     return True
