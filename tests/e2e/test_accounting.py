@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.accounting import AccountedCluster, refer
 from tests.support.kubectl import Kubectl, wait_until
+from tests.support.live_config import KIND, change, reconfigures
 from tests.support.slurm_cluster import SlurmCluster
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
@@ -70,6 +71,32 @@ def test_a_changed_password_reaches_slurmdbd(cluster: AccountedCluster) -> None:
     cluster.wait_available()
     cluster.wait_recorded(job)
     assert cluster.slurmdbd_uid() == after, "slurmdbd restarted more than once"
+
+
+def test_a_qos_that_slurmdbd_does_not_know_is_told_and_goes_through_when_it_is_made(
+    cluster: AccountedCluster,
+) -> None:
+    """The rehearsal knows no slurmdbd: slurmctld itself refuses, and is not asked for ever."""
+
+    def live(status: str, words: str) -> bool:
+        told = cluster.condition(KIND, cluster.name, "ConfigurationLive")
+        return told.get("status") == status and words in told["message"]
+
+    def partitions() -> str:
+        return cluster.try_slurm("scontrol", "--oneliner", "show", "partitions")
+
+    change(cluster, {"extraConf": "PartitionName=q Nodes=ALL QOS=high"})
+    wait_until(lambda: live("False", "is refused by slurmctld"), within=30, what="the refusal is told")
+    assert live("False", "invalid qos (high)")
+    asked = reconfigures(cluster)
+    cluster.wait_recorded(cluster.submit("true"))
+    cluster.slurm("sacctmgr", "--immediate", "add", "qos", "high")
+    assert reconfigures(cluster) == asked
+    cluster.slurm("scontrol", "reconfigure")
+    wait_until(lambda: live("True", "is live on slurmctld"), within=45, what="slurmctld takes it")
+    assert "PartitionName=q " in partitions()
+    change(cluster, {"extraConf": ""})
+    wait_until(lambda: "PartitionName=q " not in partitions(), within=30, what="the partition is gone")
 
 
 def test_another_cluster_uses_it_as_an_external_one(

@@ -5,6 +5,8 @@ import asyncio
 import msgspec
 
 from coil.api import keys
+from coil.kinds import podlog
+from coil.kinds.controller.differing import refused
 from coil.kinds.controller.live import (
     FILES_S,
     NO_WAY,
@@ -33,6 +35,12 @@ ASK_S = 2.0
 KEY_TRIES = 5
 """After so many, some 10 s, the kubelet does not bring the key: it keeps an immutable Secret that was made
 anew as long as a pod of its node uses it (measured)."""
+UNHEARD_TRIES = 2
+"""A slurmctld that does not run with the configuration after so many is asked for its reasons."""
+LOG_LINES = 200
+"""How far back a daemon's log is read."""
+LOGFILE = "logfile"
+"""The container that prints slurmctld's log."""
 RETRY_S = 2.0
 """Next try after Slurm did not answer."""
 
@@ -105,7 +113,7 @@ class Applying:
             return Outcome(target.generation, live=False, message=SILENT)
         try:
             async with asyncio.timeout(ASK_S):
-                return await self._ask_and_do(key, target, cluster, pods, run)
+                return await self._ask_and_do(key, target, cluster, pods, active)
         except (SlurmError, TimeoutError):
             await self._refresh_blindly(key, target, pods)
             # How it fails differs from try to try, and `SlurmReachable` tells that once.
@@ -117,9 +125,9 @@ class Applying:
         target: Target,
         cluster: Cluster,
         pods: tuple[PodView, ...],
-        run: tuple[str, int],
+        active: PodView,
     ) -> Outcome:
-        running = await cluster.client.configuration()
+        running, run = await cluster.client.configuration(), _run(active)
         now = asyncio.get_running_loop().time()
         keyed = target.key in {b"", cluster.tokens.key}
         step = next_step(target, running, self._progress.get(key), pods, now, keyed=keyed)
@@ -133,18 +141,31 @@ class Applying:
                 hold = self._settling.remaining(key, target.generation, now, QUIET_S) if fresh else 0.0
                 if hold:
                     return Outcome(target.generation, live=False, message=UNDER_WAY, again_s=hold)
+                if tries > UNHEARD_TRIES and (words := await self._refusal(active)):
+                    return Outcome(target.generation, live=False, message=words, refused=True)
                 await self._refresh(key, target, refresh, pods)
                 if tries > KEY_TRIES and not keyed:
                     self._unbrought[key] = target.key
                 return Outcome(target.generation, live=False, message=UNDER_WAY, again_s=FILES_S)
             case Reconfigure():
-                await cluster.client.reconfigure()
+                # A slurmctld that refuses gives no answer: it has been told all the same.
                 self._progress[key] = msgspec.structs.replace(self._progress[key], reconfigured_at=now)
+                await cluster.client.reconfigure()
                 log.info("slurmctld reconfigured", generation=target.generation)
                 if not keyed:
                     # The sooner it is known which key it has, the shorter are holders of tokens refused.
                     await cluster.client.configuration()
                 return Outcome(target.generation, live=False, message=UNDER_WAY, again_s=0.1)
+
+    async def _refusal(self, active: PodView) -> str:
+        """Why slurmctld went on with the configuration before; no rehearsal knows what slurmdbd does.
+
+        It is not told again: its log keeps the answer, and whoever mends it there reconfigures.
+        """
+        for container in (keys.SLURMCTLD, LOGFILE):
+            if words := refused(await podlog.tail(self._client, active, container, LOG_LINES)):
+                return words
+        return ""
 
     def _found(self, key: ObjectKey, known: _Known, cluster: Cluster) -> Outcome:
         self._settling.done(key)

@@ -22,6 +22,7 @@ NODES_DIFFER = "NodesDiffer"
 _NAMES = 3
 _WORDS = 2
 _WENT_ON = re.compile(r"Resuming operation, reconfigure failed|fatal: ")
+_BEGAN = re.compile(r"Attempting to reconfigure|slurmd started on")
 
 
 class _Seen(msgspec.Struct, frozen=True):
@@ -72,8 +73,10 @@ def few(names: Sequence[str]) -> str:
 
 
 def refused(log: str) -> str:
-    """Why the slurmd of this log went on with the configuration before; empty when it does not say."""
+    """Why the daemon of this log went on with the configuration before; empty when it does not say."""
     lines = log.splitlines()
+    began = max((index for index, line in enumerate(lines) if _BEGAN.search(line)), default=-1)
+    lines = lines[began + 1 :]
     last = max((index for index, line in enumerate(lines) if _WENT_ON.search(line)), default=-1)
     return "; ".join(reasons("\n".join(lines[: last + 1]))[-_WORDS:])
 

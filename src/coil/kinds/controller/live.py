@@ -60,6 +60,7 @@ class Outcome(msgspec.Struct, frozen=True):
         generation: of the wanted configuration.
         live: slurmctld runs with it.
         message: why it is not live; with `live`, what is not known for certain.
+        refused: slurmctld does not take it and said what `message` holds.
         again_s: seconds until the next step is due; None when only an event brings one.
         since: Unix seconds since when slurmctld runs with it, when it told.
         nodes: of the cluster, as last seen.
@@ -71,6 +72,7 @@ class Outcome(msgspec.Struct, frozen=True):
     again_s: float | None = None
     since: int | None = None
     nodes: Mapping[str, SlurmNode] | None = None
+    refused: bool = False
 
 
 class Refresh(msgspec.Struct, frozen=True):

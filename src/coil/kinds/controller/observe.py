@@ -8,6 +8,7 @@ from coil.api.controller import Controller
 from coil.api.defaults import with_defaults
 from coil.build import controller as build
 from coil.kinds import podlog
+from coil.kinds.controller.applying import LOG_LINES, LOGFILE
 from coil.kinds.controller.differing import refused
 from coil.kinds.controller.monitors import Monitors
 from coil.kinds.controller.rekeying import Has, JwtKey
@@ -21,11 +22,6 @@ from coil.kube.views import PodView
 from coil.slurm.clusters import Cluster
 from coil.slurm.errors import Unauthorized
 from coil.support.objects import ObjectKey
-
-SLURMD_LINES = 200
-"""How far back the log of a slurmd is read."""
-LOGFILE = "logfile"
-"""The container that prints slurmctld's log."""
 
 PODS_OF = "controller/pods"
 REHEARSALS_OF = "controller/rehearsals"
@@ -131,7 +127,7 @@ class Observer:
         for pod in self.pods.list(namespace):
             names = {pod.spec.hostname or pod.metadata.name, pod.spec.node_name * pod.spec.host_network}
             if pod.metadata.labels.get(keys.LABEL_NAME) == keys.SLURMD and node in names:
-                return refused(await podlog.tail(self._client, pod, keys.SLURMD, SLURMD_LINES))
+                return refused(await podlog.tail(self._client, pod, keys.SLURMD, LOG_LINES))
         return ""
 
     def _slurm(self, key: ObjectKey) -> Slurm | None:

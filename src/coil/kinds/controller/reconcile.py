@@ -14,7 +14,7 @@ from coil.kinds.controller.applying import Applying
 from coil.kinds.controller.differing import NODES_DIFFER, Differing
 from coil.kinds.controller.live import Outcome, nodes_with, present
 from coil.kinds.controller.observe import Observer
-from coil.kinds.controller.rehearsal import Verdict
+from coil.kinds.controller.rehearsal import REFUSED_REASON, Verdict
 from coil.kinds.controller.rehearsing import Rehearsing
 from coil.kinds.controller.settling import LONE_S, QUIET_S, Settling
 from coil.kinds.controller.snapshot import Snapshot
@@ -41,6 +41,9 @@ NODES_S = 1.0
 """Time between two looks while nodes still run with an earlier configuration."""
 NODES_LIMIT_S = 60.0
 """Nodes that have not come for a configuration after this time are looked at no oftener than usual."""
+
+EVENTFUL = (NODES_DIFFER, REFUSED_REASON)
+"""Reasons of `ConfigurationLive` that somebody has to do something about."""
 
 
 def register(runtime: Runtime) -> None:
@@ -187,19 +190,16 @@ class Reconciler:
     async def _configuration_live(self, controller: Controller, outcome: Outcome | None) -> Condition | None:
         """What was said stays while nothing is known, or only the log of a slurmd might say it otherwise."""
         key, said = controller.metadata.key, find(controller.status.conditions, report.CONFIGURATION_LIVE)
-        now = asyncio.get_running_loop().time()
-        differing = self._differing.nodes(key, outcome, said, now)
+        differing = self._differing.nodes(key, outcome, said, asyncio.get_running_loop().time())
         if outcome is None:
             return said
-        if not differing:
-            return report.configuration_live(controller, outcome)
-        differ = said is not None and said.reason == NODES_DIFFER
-        if said is not None and differ and said.message.startswith(report.nodes_differ(outcome, differing)):
+        before = said.message if said is not None else ""
+        if differing and before.startswith(report.nodes_differ(outcome, differing)):
             return said
-        words = await self._observer.refusal(key.namespace, differing[0])
+        words = await self._observer.refusal(key.namespace, differing[0]) if differing else ""
         told = report.configuration_live(controller, outcome, differing, words)
-        if not differ:
-            self._record(controller, "Warning", NODES_DIFFER, "Configure", told.message)
+        if told.reason in EVENTFUL and (said is None or said.reason != told.reason):
+            self._record(controller, "Warning", told.reason, "Configure", told.message)
         return told
 
 

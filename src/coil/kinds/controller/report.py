@@ -30,6 +30,7 @@ from coil.kube.views import PodView
 NEEDS_ATTENTION = "NeedsAttention"
 CONFIGURATION_LIVE = "ConfigurationLive"
 CONFIGURATION_REJECTED = "ConfigurationRejected"
+GOES_ON = "which goes on with the one before but would not start with this"
 MEND = "mend what only slurmd reads (gres.conf, cgroup.conf); it goes through by itself"
 
 
@@ -112,6 +113,9 @@ def configuration_live(
         words: what one of them says about it.
     """
     name = f"configuration {outcome.generation}"
+    if outcome.refused:
+        message = f"{name} is refused by slurmctld, {GOES_ON}: {outcome.message}"
+        return condition(controller, CONFIGURATION_LIVE, "False", REFUSED_REASON, message)
     if not outcome.live:
         if outcome.message == NO_WAY:
             return condition(controller, CONFIGURATION_LIVE, "Unknown", "NoRestApi", f"{name}: {NO_WAY}")

@@ -4,6 +4,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from coil.api import keys
@@ -31,7 +32,7 @@ class World:
         self.reachable, self.known, self.healthy = True, True, True
         self.asked = self.told = 0
         self.values: list[str] = []
-        self.gone = False
+        self.gone, self.said = False, ""
         self.key, self.wanted_key = b"old", b"old"
         self._files_after = files_after
         self._files_at = float("inf")
@@ -46,6 +47,10 @@ class World:
         self.told += 1
         if asyncio.get_running_loop().time() >= self._files_at:
             self.running, self.key = self.wanted, self.wanted_key
+
+    async def pod_log(self, _name: str, _namespace: str, *, container: str, lines: int, limit: int) -> str:
+        del lines, limit
+        return self.said if container == "logfile" else ""
 
     async def patch(self, _resource: object, _name: str, body: JsonObject, _namespace: str) -> None:
         if self.gone:
@@ -178,3 +183,37 @@ async def test_a_key_that_the_kubelet_does_not_bring_is_told() -> None:
     assert 5 < asyncio.get_running_loop().time() < 20
     applying.forget(ALBA)
     assert applying.unbrought(ALBA) == b""
+
+
+REFUSED = """[2026-11-30T23:05:20.329] error: Invalid qos (high) for partition q
+[2026-11-30T23:05:20.330] fatal: Invalid partition
+[2026-11-30T23:05:20.384] Resuming operation, reconfigure failed.
+[2026-11-30T23:05:20.385] Running as primary controller
+"""
+RUNNING = {"containerStatuses": [{"name": name} for name in ("slurmctld", "logfile")]}
+
+
+async def test_what_slurmctld_does_not_take_is_told_and_not_tried_for_ever() -> None:
+    """Only slurmdbd knows a QOS; who creates it there lets slurmctld read the configuration again."""
+    pod = msgspec.convert({"metadata": {"name": "alba-controller-0", "uid": "u"}, "status": RUNNING}, PodView)
+    world = World(files_after=1000)
+    applying, world.said = world.applying(), REFUSED
+    while not (outcome := await applying.step(ALBA, Target("two", 2), (pod,), pod)).refused:
+        assert outcome.again_s is not None
+        await asyncio.sleep(max(0.01, outcome.again_s))
+    assert outcome.message == "Invalid qos (high) for partition q; Invalid partition"
+    assert (outcome.live, outcome.again_s, world.told) == (False, None, 2)
+    for _ in range(3):
+        assert await applying.step(ALBA, Target("two", 2), (pod,), pod) == outcome
+    assert world.told == 2
+    world.running = 2
+    assert (await applying.step(ALBA, Target("two", 2), (pod,), pod)).live
+
+
+async def test_an_earlier_refusal_is_none_of_this_configuration() -> None:
+    """The files are only late."""
+    pod = msgspec.convert({"metadata": {"name": "alba-controller-0", "uid": "u"}, "status": RUNNING}, PodView)
+    world = World(files_after=4)
+    applying, world.wanted = world.applying(), 2
+    world.said = f"{REFUSED}[2026-11-30T23:06:20.330] Attempting to reconfigure\n"
+    assert (await until_live(applying, Target("two", 2), pod)).live

@@ -89,6 +89,7 @@ slurmd: error: of something else, later
         "_parse_next_key: Parsing error at unrecognized key: Nmae; "
         "error opening/reading /var/spool/slurmd/conf-cache/gres.conf"
     )
+    assert refused(f"{log}[2026-11-30T23:06:26] slurmd started on Mon, 30 Nov 2026\n") == ""
     assert refused("slurmd: error: of something else\n") == refused("") == ""
 
 

@@ -11,6 +11,7 @@ from coil.api.meta import Condition, ObjectMeta
 from coil.kinds.controller.live import NO_WAY, Outcome
 from coil.kinds.controller.rehearsal import Verdict
 from coil.kinds.controller.report import (
+    GOES_ON,
     Slurm,
     available,
     configuration_live,
@@ -140,6 +141,14 @@ def test_advice_is_told_and_taken_back() -> None:
         (
             Outcome("g", live=False, message="m", again_s=1.0),
             ("False", "Applying", "configuration g is not live: m"),
+        ),
+        (
+            Outcome("g", live=False, message="Invalid qos (high)", refused=True),
+            (
+                "False",
+                "RefusedBySlurmctld",
+                f"configuration g is refused by slurmctld, {GOES_ON}: Invalid qos (high)",
+            ),
         ),
         (
             Outcome("g", live=False, message=NO_WAY),
