@@ -9,6 +9,7 @@ from coil.kinds.steps import PassFailedError
 from coil.kube.controller import DONE, After, Controller, Result
 from coil.kube.queue import Queue
 from coil.kube.store import Store
+from coil.kube.workset import Spacing
 from coil.support.objects import ObjectKey
 
 PERIOD_S = 60.0
@@ -21,13 +22,15 @@ def control(
     kind: str,
     reconcile: Callable[[ObjectKey], Awaitable[Result]],
     stores: Sequence[Store[Any]],
+    spacing: Spacing | None = None,
 ) -> Queue:
     """Run these passes while the process leads, once the stores are filled.
 
     Gives the queue of the keys, which the kind's watches fill. `kind`, in lower case, has its number of
-    workers in the manager's flags.
+    workers in the manager's flags; `spacing` says how changes that come in a storm are thinned out.
     """
-    controller = Controller(name, reconcile, workers=runtime.workers(kind), caches=stores)
+    queue = Queue(name, spacing=spacing)
+    controller = Controller(name, reconcile, workers=runtime.workers(kind), caches=stores, queue=queue)
     runtime.add(controller)
     return controller.queue
 

@@ -1,53 +1,59 @@
-"""Many like requests, in groups that grow while all goes well (spec: nodeset 8.4).
+"""Many like requests, as many at a time as have gone well before (spec: nodeset 8.4).
 
-A quota or an admission plugin that refuses pods refuses all: groups of 1, 2, 4, ... find out with one
-request instead of thousands.
+A quota or an admission plugin that refuses pods refuses all: one request alone, then as many at a time as
+have succeeded and one more, find that out with one request instead of thousands. A slow request holds up
+nothing but its own place.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
+WIDTH = 32
+"""Most calls under way at once: more make no server faster, and each needs a connection of its own."""
+
 
 class Batch(msgspec.Struct, frozen=True):
-    """How far it went. `error` is the first one of the group that stopped it."""
+    """How far it went. `error` is the first one, with which it stopped."""
 
     succeeded: int
     error: Exception | None = None
 
 
-def groups(count: int) -> Iterator[range]:
-    """The indices 0 to count - 1 in groups of 1, 2, 4, ... and the remainder."""
-    start, size = 0, 1
-    while start < count:
-        yield range(start, min(start + size, count))
-        start, size = start + size, size * 2
-
-
 async def slow_start(count: int, call: Callable[[int], Awaitable[object]]) -> Batch:
-    """Call `call(0)` to `call(count - 1)`, the members of a group at once, until a group has an error.
+    """Call `call(0)` to `call(count - 1)` until one has an error.
 
-    Every call of a group is awaited, so what succeeded is known. The client bounds how many are on
-    the wire. Calls that were never made are `count` minus those of the groups begun.
+    No more are under way than have succeeded before, and one. Every call that was begun is awaited, so what
+    succeeded is known; `count` minus that failed or was never tried.
     """
-    succeeded = 0
-    for group in groups(count):
-        errors = [error for error in await _group(group, call) if error is not None]
-        succeeded += len(group) - len(errors)
-        if errors:
-            return Batch(succeeded, errors[0])
-    return Batch(succeeded)
-
-
-async def _group(group: range, call: Callable[[int], Awaitable[object]]) -> list[Exception | None]:
-    async def attempt(index: int) -> Exception | None:
-        try:
-            await call(index)
-        except Exception as error:  # noqa: BLE001 -- handed to the caller
-            return error
-        return None
-
+    ramp = _Ramp(count, call)
     async with asyncio.TaskGroup() as tasks:
-        running = [tasks.create_task(attempt(index), name=f"batch/{index}") for index in group]
-    return [task.result() for task in running]
+        tasks.create_task(ramp.climb(tasks), name="batch")
+    return Batch(ramp.succeeded, ramp.error)
+
+
+class _Ramp:
+    """Lanes that take the next call when they are done with one; each success opens a lane."""
+
+    def __init__(self, count: int, call: Callable[[int], Awaitable[object]]) -> None:
+        self.succeeded = 0
+        self.error: Exception | None = None
+        self._call = call
+        self._indices = iter(range(count))
+        self._left = count
+        self._lanes = 1
+
+    async def climb(self, tasks: asyncio.TaskGroup) -> None:
+        """Work in one lane, and open others, until there is nothing left or something failed."""
+        while self._left and self.error is None:
+            self._left -= 1
+            try:
+                await self._call(next(self._indices))
+            except Exception as error:  # noqa: BLE001 -- handed to the caller
+                self.error = self.error or error
+                return
+            self.succeeded += 1
+            if self._left and self._lanes < WIDTH and self.error is None:
+                self._lanes += 1
+                tasks.create_task(self.climb(tasks), name="batch")

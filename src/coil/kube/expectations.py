@@ -6,6 +6,7 @@ set in motion, and does not count pods again until that was observed (spec: node
 
 import time
 from collections.abc import Callable, Collection
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
@@ -37,9 +38,14 @@ class Expectations:
     def satisfied(self, owner: ObjectKey) -> bool:
         """Whether the cache has caught up: nothing is outstanding, or it is out for too long."""
         pending = self._pending.get(owner)
-        if pending is None or self._clock() - pending.since > EXPIRY:
+        if pending is None or self._late(pending):
             return True
         return not pending.adds and not pending.deletions
+
+    def deletions(self, owner: ObjectKey) -> AbstractSet[ObjectKey]:
+        """Objects whose deletion was set in motion and that the cache still shows as staying."""
+        pending = self._pending.get(owner)
+        return frozenset() if pending is None or self._late(pending) else pending.deletions
 
     def expect_creations(self, owner: ObjectKey, count: int) -> None:
         """`count` more objects are about to be created; call before the first request."""
@@ -76,6 +82,9 @@ class Expectations:
     def forget(self, owner: ObjectKey) -> None:
         """The owner is gone."""
         self._pending.pop(owner, None)
+
+    def _late(self, pending: _Pending) -> bool:
+        return self._clock() - pending.since > EXPIRY
 
     def _of(self, owner: ObjectKey) -> _Pending:
         return self._pending.setdefault(owner, _Pending(0, set(), self._clock()))

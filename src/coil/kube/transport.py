@@ -22,6 +22,11 @@ _JSON = "application/json"
 HEADERS = {"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": "coil"}
 
 
+IDLE_S = 60.0
+"""How long an idle connection is kept; the API server keeps it for 90 s. A new one costs as much as some
+requests."""
+
+
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How hard to lean on the server.
 
@@ -99,6 +104,7 @@ class Transport:
     async def __aenter__(self) -> Self:
         connector = aiohttp.TCPConnector(
             limit=0,
+            keepalive_timeout=IDLE_S,
             ssl=self._config.tls or True,
             socket_factory=self._sockets.make,
             # On Python before 3.12.8 and 3.13.1 a TLS connection may stay open after it was closed.

@@ -14,10 +14,6 @@ from typing import Any
 
 import msgspec
 from aiohttp import web
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from coil.kube.client import Client
 from coil.kube.errors import ApiError
@@ -117,6 +113,11 @@ def _head(resource: Resource[Any]) -> JsonObject:
 
 def self_signed(host: str) -> ssl.SSLContext:
     """A server context with a new certificate for `host`; only HTTP/1.1 is offered."""
+    from cryptography import x509  # noqa: PLC0415 -- 8 MB that few need
+    from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415 -- 8 MB that few need
+    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 -- 8 MB that few need
+    from cryptography.x509.oid import NameOID  # noqa: PLC0415 -- 8 MB that few need
+
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host[:64])])
     now = utc_now()

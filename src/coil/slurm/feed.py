@@ -43,6 +43,7 @@ class Feed(Generic[R]):
         read: Callable[[int | None], Awaitable[R | NotModified]],
         interval_s: float,
         monotonic: Callable[[], float],
+        duty: float = DUTY,
     ) -> None:
         self.due_at = monotonic()
         """When the next read is due, by `monotonic`."""
@@ -53,6 +54,7 @@ class Feed(Generic[R]):
         self._read = read
         self._interval_s = interval_s
         self._monotonic = monotonic
+        self._duty = duty
         self._update_time: int | None = None
         self._whole_at = 0.0
 
@@ -69,7 +71,7 @@ class Feed(Generic[R]):
         asked, self._update_time = self._update_time, None
         reply = await self._read(asked)
         took = self._monotonic() - began
-        rest = min(took * (1 / DUTY - 1), LONGEST_PAUSE_S)
+        rest = min(took * (1 / self._duty - 1), LONGEST_PAUSE_S)
         self.due_at = began + took + max(self._interval_s, rest)
         if isinstance(reply, NotModified):
             if asked is None:

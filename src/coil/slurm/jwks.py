@@ -6,15 +6,18 @@ with Slurm 26.05: tests/slurm). Here `kid` is the thumbprint of RFC 7638, so bot
 told.
 """
 
+from __future__ import annotations
+
 import base64
 import hashlib
 import json
-from collections.abc import Iterable
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
-from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
 
 RS256 = "RS256"
 _LEAST_BITS = 2048
@@ -31,6 +34,10 @@ def private_key(pem: bytes) -> RSAPrivateKey:
     Raises:
         KeyFormatError: not the PEM text of an unencrypted RSA private key of 2048 bits or more.
     """
+    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 -- 8 MB that few need
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey  # noqa: PLC0415 -- 8 MB that few need
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415 -- 8 MB that few need
+
     try:
         key = load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
@@ -46,6 +53,10 @@ def public_key(pem: bytes) -> RSAPublicKey:
     Raises:
         KeyFormatError: not the PEM text of an RSA key.
     """
+    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 -- 8 MB that few need
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey  # noqa: PLC0415 -- 8 MB that few need
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key  # noqa: PLC0415 -- 8 MB that few need
+
     if b"PRIVATE KEY" in pem:
         return private_key(pem).public_key()
     try:

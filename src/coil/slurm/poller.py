@@ -27,6 +27,8 @@ from coil.support.log import get_logger
 
 BACKOFF = Backoff(base=0.5, cap=5.0)
 """Pauses after failed reads."""
+NODES_DUTY = 0.5
+"""`feed.DUTY` of the node table, whose changes people wait for: they are on the pods after three reads."""
 MIN_GAP_S = 0.1
 """Least time from the start of one cycle to the next, however many ask for a fresh view."""
 REFRESH_DEADLINE_S = 60.0
@@ -69,7 +71,7 @@ class ClusterPoller:
         self.health = Health(Unreachable(f"cluster {name}", "not read yet"), time.time())
         self._name = name
         self._now = asyncio.get_running_loop().time
-        self._nodes_feed = Feed(reader.nodes, interval_s, self._now)
+        self._nodes_feed = Feed(reader.nodes, interval_s, self._now, NODES_DUTY)
         self._jobs_feed = Feed(reader.jobs, interval_s, self._now)
         self._nodes: dict[str, SlurmNode] | None = None
         self._node_doubts: tuple[str, ...] = ()

@@ -3,14 +3,14 @@
 Format: spec: control-plane 9.2. RS256 is an addition: `coil.slurm.jwks`.
 """
 
+import base64
+import hmac
 import time
 import uuid
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
-import jwt
 import msgspec
-from jwt.algorithms import HMACAlgorithm
 
 from coil.slurm.jwks import RS256, key_id, private_key, public_key
 
@@ -63,9 +63,11 @@ def mint(key: bytes, username: str, lifetime_s: float, now: float, algorithm: st
     }
     body = msgspec.json.encode(claims)
     if algorithm == RS256:
+        from coil.slurm.signatures import JWS  # noqa: PLC0415 -- 8 MB that few need
+
         private = private_key(key)
-        return _JWS.encode(body, private, RS256, headers={"kid": key_id(private.public_key())})
-    return _JWS.encode(body, key, HS256)
+        return JWS.encode(body, private, RS256, headers={"kid": key_id(private.public_key())})
+    return _signed(body, key)
 
 
 def verify(key: bytes, token: str, algorithm: str = HS256) -> Claims:
@@ -77,35 +79,26 @@ def verify(key: bytes, token: str, algorithm: str = HS256) -> Claims:
         TokenError: not a token, signed with another key or algorithm, or a claim is missing.
         KeyFormatError: the key cannot have signed so.
     """
+    from coil.slurm.signatures import JWS, InvalidError  # noqa: PLC0415 -- 8 MB that few need
+
     verifier = public_key(key) if algorithm == RS256 else key
     try:
-        return msgspec.json.decode(_JWS.decode(token, verifier, [algorithm]), type=Claims)
-    except (jwt.PyJWTError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        return msgspec.json.decode(JWS.decode(token, verifier, [algorithm]), type=Claims)
+    except (InvalidError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise TokenError(f"token is not valid for this key: {error}") from error
 
 
-class _Secret(HMACAlgorithm):
-    """HMAC with whatever bytes the cluster's owner chose, as slurmctld takes them.
-
-    PyJWT refuses keys that look like PEM; those are what Slurm's documentation once said to generate.
-    """
-
-    def prepare_key(self, key: str | bytes) -> bytes:
-        return key.encode() if isinstance(key, str) else key
-
-    def check_key_length(self, key: Any) -> str | None:
-        """A short one is legal in Slurm."""
-        del key
-        return None
+_HEAD = {"alg": HS256, "typ": "JWT"}
 
 
-def _signatures() -> jwt.PyJWS:
-    found = jwt.PyJWS([RS256])
-    found.register_algorithm(HS256, _Secret(HMACAlgorithm.SHA256))
-    return found
+def _signed(body: bytes, key: bytes) -> str:
+    """The token in RFC 7515's compact form, without loading PyJWT for it."""
+    text = b".".join(map(_base64, (msgspec.json.encode(_HEAD), body)))
+    return b".".join((text, _base64(hmac.digest(key, text, "sha256")))).decode()
 
 
-_JWS = _signatures()
+def _base64(value: bytes) -> bytes:
+    return base64.urlsafe_b64encode(value).rstrip(b"=")
 
 
 class Tokens(Protocol):

@@ -8,7 +8,7 @@ from coil.api import names
 from coil.kinds import steps
 from coil.kinds.children import Children
 from coil.kinds.frame import control, outcome
-from coil.kinds.loginset import hostkeys, plan
+from coil.kinds.loginset import plan
 from coil.kinds.loginset.observe import Observer
 from coil.kinds.loginset.plan import Snapshot
 from coil.kinds.loginset.watches import watch
@@ -72,6 +72,8 @@ class Reconciler:
             found = await self._client.get(core.SECRETS, names.ssh_host_keys(name), namespace)
         except NotFound:
             log.info("making ssh host keys")
+            from coil.kinds.loginset import hostkeys  # noqa: PLC0415 -- 8 MB that few need
+
             return msgspec.structs.replace(snapshot, new_host_keys=await hostkeys.generate())
         return msgspec.structs.replace(snapshot, host_keys=found)
 

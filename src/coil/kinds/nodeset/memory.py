@@ -15,6 +15,11 @@ from coil.kube.resource import KubeObject
 from coil.slurm.wire import Reservation, ReservationUpdate
 from coil.support.objects import ObjectKey
 
+HURRY_S = 2.0
+"""Least seconds between two passes that follow at once: the polls tell too, a second later."""
+
+_NOTHING = (frozenset[str](), 0.0)
+
 
 class Memory:
     """Creations, deletions and changes of pods under way, per NodeSet."""
@@ -26,11 +31,22 @@ class Memory:
         self._placed: dict[ObjectKey, dict[str, tuple[str, str]]] = {}
         self._commented: dict[ObjectKey, float] = {}
         self._reserved: dict[ObjectKey, tuple[ReservationUpdate, Reservation | None]] = {}
+        self._hurried: dict[ObjectKey, float] = {}
         self._outdated: dict[ObjectKey, dict[str, tuple[set[str], float]]] = {}
 
     def settled(self, owner: ObjectKey, cached: Iterable[KubeObject]) -> bool:
         """Whether the cached pods, and the NodeSet itself, show all that was done so far."""
         return self.expectations.satisfied(owner) and not self._shows_outdated(owner, cached)
+
+    def under_way(self, owner: ObjectKey, cached: Iterable[KubeObject]) -> frozenset[str]:
+        """Uids of those that were changed or deleted, which their cached state does not show."""
+        outdated, going = self._outdated.get(owner, {}), self.expectations.deletions(owner)
+        return frozenset(
+            found.metadata.uid
+            for found in cached
+            if found.metadata.key in going
+            or found.metadata.resource_version in outdated.get(found.metadata.uid, _NOTHING)[0]
+        )
 
     def changed(self, owner: ObjectKey, uid: str, before: str, after: str) -> None:
         """A patch turned version `before` of an object into version `after`."""
@@ -75,6 +91,14 @@ class Memory:
         """See `Snapshot.commented_at`."""
         return self._commented.get(owner, 0.0)
 
+    def may_hurry(self, owner: ObjectKey) -> bool:
+        """Whether to ask Slurm at once whether it has done what it was told; not again within seconds."""
+        now = self._clock()
+        if now - self._hurried.get(owner, -HURRY_S) < HURRY_S:
+            return False
+        self._hurried[owner] = now
+        return True
+
     def reserved(self, owner: ObjectKey, put: ReservationUpdate, held: Reservation | None) -> None:
         """A reservation was written while Slurm showed `held`."""
         self._reserved[owner] = put, held
@@ -98,6 +122,7 @@ class Memory:
         self._reserved.pop(owner, None)
         self._placed.pop(owner, None)
         self._commented.pop(owner, None)
+        self._hurried.pop(owner, None)
 
     def _shows_outdated(self, owner: ObjectKey, cached: Iterable[KubeObject]) -> bool:
         outdated = self._outdated.get(owner)

@@ -128,6 +128,7 @@ class Observer:
             mostly_absent=mostly_absent(workers),
             slurm=slurm,
             settled=self._memory.settled(nodeset.metadata.key, (*claims.pods, nodeset)),
+            under_way=self._memory.under_way(nodeset.metadata.key, claims.pods),
             fault=fault,
             ghosts=ghosts(view.nodes.values()) if view is not None and _prunes(nodeset) else (),
             nodes=tuple(self.nodes.list()) if nodeset.daemon or nodeset.spec.pin_to_node else (),

@@ -17,6 +17,7 @@ from coil.kinds.nodeset import times
 from coil.kinds.nodeset.actions import (
     Action,
     DeletePod,
+    Drain,
     Notice,
     PatchConditions,
     PatchPod,
@@ -33,13 +34,15 @@ from coil.kinds.nodeset.marks import plan_patch
 from coil.kinds.nodeset.notices import plan_notices
 from coil.kinds.nodeset.prune import plan_pruning
 from coil.kinds.nodeset.records import plan_comments, plan_features, plan_topology
+from coil.kinds.nodeset.removal import is_idle
 from coil.kinds.nodeset.replicas import plan_replicas
 from coil.kinds.nodeset.retention import plan_retention
 from coil.kinds.nodeset.revive import plan_revivals
 from coil.kinds.nodeset.rollout import plan_rollout
 from coil.kinds.nodeset.scaling import Scaling
 from coil.kinds.nodeset.snapshot import Known, Registration, Snapshot, Worker
-from coil.kinds.nodeset.states import condition_changes
+from coil.kinds.nodeset.starting import due_in
+from coil.kinds.nodeset.states import condition_changes, shows_any
 
 RESYNC = 30.0
 """Seconds after which a NodeSet is looked at even if nothing was heard of it."""
@@ -61,13 +64,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Volume claims whose owner is not ours to set."""
     waiting: Mapping[str, str] = {}
     """Pods that have to go and cannot yet, with the reason."""
+    frees: bool = False
+    """It drains workers that have to go and run no job: Slurm may free them as soon as it is asked again."""
 
 
 def make_plan(snapshot: Snapshot, now: float) -> Plan:
     """Decide what this pass does; `now` in UNIX seconds."""
     scaling = plan_daemons(snapshot) if snapshot.nodeset.daemon else plan_replicas(snapshot)
     if not snapshot.settled:
-        return Plan(scaling=scaling, actions=() if scaling.goes_on else tuple(_conditions(snapshot, (), now)))
+        return _meanwhile(snapshot, scaling, now)
     condemned = {**plan_rollout(snapshot, scaling, now), **scaling.condemned}
     departures = plan_departures(snapshot, condemned, scaling, now)
     revivals = plan_revivals(snapshot, condemned)
@@ -81,6 +86,7 @@ def make_plan(snapshot: Snapshot, now: float) -> Plan:
     retention = plan_retention(snapshot, condemned)
     revived = {name for revival in revivals for name in revival.nodes}
     comments, comments_due = plan_comments(snapshot, revived, now)
+    conditions, conditions_due = _conditions(snapshot, gone, now)
     return Plan(
         scaling=scaling,
         actions=(
@@ -93,13 +99,27 @@ def make_plan(snapshot: Snapshot, now: float) -> Plan:
             *comments,
             *plan_topology(snapshot),
             *plan_features(snapshot.workers),
-            *_conditions(snapshot, gone, now),
+            *conditions,
         ),
         notices=tuple(plan_notices(snapshot, scaling, wanted, patches, departures)),
-        requeue_after=_requeue(snapshot, min(departures.retry_after, comments_due), now),
+        requeue_after=_requeue(snapshot, min(departures.retry_after, comments_due, conditions_due), now),
         conflicts=retention.conflicts,
         waiting=departures.waiting,
+        frees=_frees(snapshot, condemned, states),
     )
+
+
+def _meanwhile(snapshot: Snapshot, scaling: Scaling, now: float) -> Plan:
+    """While the caches do not show what earlier passes did: nothing but what pods show of Slurm."""
+    if scaling.goes_on:
+        return Plan(scaling=scaling)
+    conditions, due = _conditions(snapshot, (), now)
+    return Plan(scaling=scaling, actions=tuple(conditions), requeue_after=max(min(due, RESYNC), 1.0))
+
+
+def _frees(snapshot: Snapshot, condemned: Mapping[str, Cause], states: Sequence[SlurmAction]) -> bool:
+    drained = {name for action in states if isinstance(action, Drain) for name in action.nodes}
+    return any(w.slurm_name in drained and w.uid in condemned and is_idle(w) for w in snapshot.workers)
 
 
 def _rests_on_old_view(
@@ -136,26 +156,32 @@ def _patches(snapshot: Snapshot, wanted: Mapping[str, Cause], gone: Collection[s
     return [patch for patch in patches if patch is not None]
 
 
-def _conditions(snapshot: Snapshot, gone: Collection[str], now: float) -> list[PatchConditions]:
-    """Slurm states to show on pods; pods about which nothing is known keep what they show."""
-    found: list[PatchConditions] = []
+def _conditions(snapshot: Snapshot, gone: Collection[str], now: float) -> tuple[list[PatchConditions], float]:
+    """Slurm states to show on pods, and the seconds after which those that wait are due.
+
+    Pods about which nothing is known keep what they show; what was just done to a pod is awaited first. When
+    many show nothing yet they are starting, and wait until they have started.
+    """
+    staying = [w for w in _staying(snapshot, gone) if w.uid not in snapshot.under_way]
     written_at = times.text(now)
-    for worker in _staying(snapshot, gone):
-        if worker.registration is Registration.UNKNOWN:
-            continue
-        written, removed = condition_changes(worker.pod, worker.record, written_at)
-        if written or removed:
-            version = worker.pod.metadata.resource_version
-            found.append(
-                PatchConditions(
-                    name=worker.name,
-                    uid=worker.uid,
-                    resource_version=version,
-                    wanted=written,
-                    removed=removed,
-                )
-            )
-    return found
+    found = [patch for worker in staying if (patch := _condition_patch(worker, written_at)) is not None]
+    first = {patch.uid for patch in found} & {worker.uid for worker in staying if not shows_any(worker.pod)}
+    due = due_in(snapshot, first, now)
+    if due <= 0:
+        return found, math.inf
+    return [patch for patch in found if patch.uid not in first], due
+
+
+def _condition_patch(worker: Worker, written_at: str) -> PatchConditions | None:
+    if worker.registration is Registration.UNKNOWN:
+        return None
+    written, removed = condition_changes(worker.pod, worker.record, written_at)
+    if not written and not removed:
+        return None
+    version = worker.pod.metadata.resource_version
+    return PatchConditions(
+        name=worker.name, uid=worker.uid, resource_version=version, wanted=written, removed=removed
+    )
 
 
 def _requeue(snapshot: Snapshot, retry_after: float, now: float) -> float:

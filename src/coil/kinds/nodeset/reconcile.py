@@ -43,6 +43,7 @@ from coil.kube.client import Client
 from coil.kube.controller import DONE, After, Result
 from coil.kube.errors import ApiError, Conflict, NotFound
 from coil.kube.events import ObjectRef
+from coil.kube.workset import Spacing
 from coil.slurm.clusters import Cluster
 from coil.slurm.errors import SlurmError
 from coil.slurm.view import ClusterView
@@ -59,6 +60,9 @@ SOON_S = 2.0
 ASK_S = 20.0
 """Longest wait for Slurm's answer within a pass."""
 
+SPACING = Spacing(most=1.0)
+"""A pass looks at all workers: while a thousand of them start or go, one each second is enough."""
+
 log = get_logger(NAME)
 
 
@@ -67,7 +71,7 @@ def register(runtime: Runtime) -> None:
     memory = Memory()
     observer = Observer(runtime, memory)
     reconciler = Reconciler(observer, memory, runtime.client, runtime.recorder(NAME, NODESETS))
-    queue = control(runtime, NAME, "nodeset", reconciler.reconcile, observer.stores)
+    queue = control(runtime, NAME, "nodeset", reconciler.reconcile, observer.stores, SPACING)
     propagated = runtime.options.propagated_node_conditions
     Watches(observer, memory, queue, propagated).connect(runtime.clusters)
 
@@ -111,6 +115,8 @@ class Reconciler:
         await self._report(seen, plan, problems, upkeep)
         if any(problem.retry for problem in problems):
             raise PassFailedError(problems)
+        if plan.frees and not freshness.ran_out and self._memory.may_hurry(key):
+            return After(0)
         soon = upkeep.changed or freshness.ran_out
         return After(min(plan.requeue_after, SOON_S) if soon else plan.requeue_after)
 

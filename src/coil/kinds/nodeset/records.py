@@ -9,15 +9,8 @@ from coil.kinds.nodeset.actions import SetComment, SetFeatures, SetTopology
 from coil.kinds.nodeset.identity import encode_comment, pod_info
 from coil.kinds.nodeset.marks import host_topology
 from coil.kinds.nodeset.snapshot import Known, Snapshot, Worker
-from coil.kinds.nodeset.times import seconds
+from coil.kinds.nodeset.starting import due_in
 from coil.slurm.wire import SlurmNode
-
-FEW = 16
-"""Up to so many comments are written at once; more wait until no worker turns ready any more."""
-CALM = 5.0
-"""Seconds without a worker that turned ready, after which many comments are written."""
-PATIENCE = 60.0
-"""Seconds after which the first of many comments is written, however many workers still turn ready."""
 
 
 def plan_comments(snapshot: Snapshot, revived: Collection[str], now: float) -> tuple[list[SetComment], float]:
@@ -34,7 +27,7 @@ def plan_comments(snapshot: Snapshot, revived: Collection[str], now: float) -> t
         for worker in snapshot.workers
         if (comment := _new_comment(snapshot, worker)) and worker.slurm_name not in revived
     }
-    due = _due(snapshot, found.keys(), now)
+    due = due_in(snapshot, found.keys(), now)
     return ([], due) if due > 0 else (list(found.values()), math.inf)
 
 
@@ -43,22 +36,6 @@ def _new_comment(snapshot: Snapshot, worker: Worker) -> str:
         return ""
     comment = encode_comment(pod_info(snapshot.nodeset, worker.pod))
     return "" if worker.record.comment == comment else comment
-
-
-def _due(snapshot: Snapshot, lacking: Collection[str], now: float) -> float:
-    if len(lacking) <= FEW:
-        return 0
-    starting = (worker for worker in snapshot.workers if not worker.terminating and not worker.finished)
-    calm = max(_started_by(worker) for worker in starting)
-    first = min(worker.ready_since for worker in snapshot.workers if worker.uid in lacking)
-    return min(calm, first + PATIENCE) - now
-
-
-def _started_by(worker: Worker) -> float:
-    """When it is taken to have started: some time after it turned ready, or much later if it does not."""
-    if worker.healthy:
-        return worker.ready_since + CALM
-    return seconds(worker.pod.metadata.creation_timestamp) + PATIENCE
 
 
 def plan_topology(snapshot: Snapshot) -> list[SetTopology]:

@@ -182,6 +182,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """See `mostly_absent`."""
     settled: bool = True
     """The caches have seen the creations and deletions of earlier passes."""
+    under_way: frozenset[str] = frozenset()
+    """Uids of pods whose cached state does not show what earlier passes did to them."""
     fault: Fault | None = None
     """Why no pod can be built now."""
     ghosts: tuple[SlurmNode, ...] = ()

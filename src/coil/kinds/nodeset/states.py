@@ -41,6 +41,11 @@ def condition_changes(
     return written, tuple(sorted(live.keys() - set(wanted)))
 
 
+def shows_any(pod: PodView) -> bool:
+    """The pod has told of its Slurm node before."""
+    return any(condition.type.startswith(keys.CONDITION_PREFIX) for condition in pod.status.conditions)
+
+
 def count_states(records: Iterable[SlurmNode]) -> Mapping[str, int]:
     """The `slurm*` counters of the status. Idle counts drained nodes too."""
     counts = {"slurm_idle": 0, "slurm_allocated": 0, "slurm_down": 0, "slurm_drain": 0}

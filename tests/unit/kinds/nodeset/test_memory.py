@@ -3,7 +3,7 @@
 import pytest
 
 from coil.kinds.nodeset.joining import join
-from coil.kinds.nodeset.memory import Memory
+from coil.kinds.nodeset.memory import HURRY_S, Memory
 from coil.kinds.nodeset.snapshot import Known, Slurm
 from coil.kube.expectations import EXPIRY
 from coil.slurm.wire import Reservation, ReservationUpdate
@@ -65,6 +65,36 @@ def test_expectations_hold_back_too() -> None:
     assert not memory.settled(KEY, [])
     memory.forget(KEY)
     assert memory.settled(KEY, [])
+
+
+def test_what_is_under_way_is_told_by_pod() -> None:
+    clock = Clock()
+    memory = Memory(clock)
+    memory.changed(KEY, "uid-gpu-0", "1", "2")
+    memory.expectations.expect_deletions(KEY, [ObjectKey("slurm", "gpu-1")])
+    cached = [pod(0, version="1"), pod(1), pod(2)]
+    assert memory.under_way(KEY, cached) == {"uid-gpu-0", "uid-gpu-1"}
+    assert memory.under_way(KEY, [pod(0, version="2")]) == set()
+    memory.expectations.deletion_observed(KEY, ObjectKey("slurm", "gpu-1"))
+    assert memory.under_way(KEY, cached) == {"uid-gpu-0"}
+
+
+def test_a_deletion_whose_event_was_lost_is_not_under_way_for_ever() -> None:
+    clock = Clock()
+    memory = Memory(clock)
+    memory.expectations.expect_deletions(KEY, [ObjectKey("slurm", "gpu-1")])
+    clock.now = EXPIRY + 1
+    assert memory.under_way(KEY, [pod(1)]) == set()
+
+
+def test_a_pass_follows_at_once_only_once_in_a_while() -> None:
+    clock = Clock()
+    memory = Memory(clock)
+    assert memory.may_hurry(KEY)
+    assert not memory.may_hurry(KEY)
+    assert memory.may_hurry(ObjectKey("slurm", "cpu")), "each NodeSet for itself"
+    clock.now = HURRY_S
+    assert memory.may_hurry(KEY)
 
 
 def absent_for(

@@ -18,6 +18,8 @@ from coil.kinds.nodeset.identity import encode_comment, pod_info
 from coil.kinds.nodeset.plan import RESYNC, SILENCE, Plan, make_plan
 from coil.kinds.nodeset.snapshot import Fault, Known, Snapshot
 from coil.kinds.nodeset.times import text
+from coil.kinds.nodeset.starting import CALM, FEW
+from coil.kube.views import ConditionView
 from coil.slurm.wire import SlurmNode
 from tests.support.workers import NOW, host, job, nodeset, pod, record, replace, snapshot
 
@@ -104,6 +106,59 @@ def test_silence_leaves_marks_conditions_and_protection() -> None:
 def test_a_cache_that_lags_behind_is_not_acted_on() -> None:
     made = plan(snapshot([pod(0)], [record("gpu-0")], of=nodeset(replicas=3), settled=False))
     assert {type(action) for action in made.actions} == {PatchConditions}
+
+
+def shown(seen: Snapshot, now: float = NOW) -> tuple[set[str], float]:
+    """Pods whose conditions are written, and when the next pass is due."""
+    made = make_plan(seen, now)
+    return {action.name for action in of(PatchConditions, made) if isinstance(action, PatchConditions)}, (
+        made.requeue_after
+    )
+
+
+def starting(count: int, *, ready_since: float) -> Snapshot:
+    """So many workers of which Slurm knows and that show nothing of it."""
+    views = [pod(number, ready_since=text(ready_since)) for number in range(count)]
+    return snapshot(views, [settled(number) for number in range(count)], of=nodeset(replicas=count))
+
+
+def test_what_was_just_done_to_a_pod_is_awaited_before_its_conditions_are_written() -> None:
+    seen = snapshot([pod(0), pod(1)], [settled(0), settled(1)], settled=False)
+    assert shown(seen)[0] == {"gpu-0", "gpu-1"}
+    assert shown(replace(seen, under_way=frozenset({"uid-gpu-0"})))[0] == {"gpu-1"}
+
+
+@pytest.mark.parametrize("is_settled", [True, False])
+def test_while_many_workers_start_their_first_conditions_wait(is_settled: bool) -> None:
+    few, many = (starting(count, ready_since=NOW) for count in (FEW, FEW + 1))
+    few, many = (replace(seen, settled=is_settled) for seen in (few, many))
+    assert len(shown(few, NOW + 1)[0]) == FEW
+    assert shown(many, NOW + 1) == (set(), CALM - 1)
+    assert len(shown(many, NOW + CALM)[0]) == FEW + 1
+
+
+def test_a_changed_state_is_shown_at_once_however_many_workers_start() -> None:
+    seen = starting(FEW + 2, ready_since=NOW)
+    old = seen.workers[3].pod
+    told = ConditionView(type="SlurmNodeStateDown", status="True", message="before")
+    status = replace(old.status, conditions=(*old.status.conditions, told))
+    changed = replace(seen.workers[3], pod=replace(old, status=status))
+    workers = tuple(changed if worker.uid == changed.uid else worker for worker in seen.workers)
+    assert shown(replace(seen, workers=workers), NOW + 1) == ({"gpu-3"}, CALM - 1)
+
+
+def test_slurm_is_asked_again_at_once_only_when_idle_workers_that_leave_were_drained() -> None:
+    idle = snapshot([pod(0), pod(1)], [settled(0), settled(1)], of=nodeset(replicas=1))
+    assert plan(idle).frees
+    busy = snapshot(
+        [pod(0), pod(1)],
+        [settled(0, "MIXED"), settled(1, "MIXED")],
+        jobs=[job(1, "gpu-[0-1]")],
+        of=nodeset(replicas=1),
+    )
+    assert of(Drain, plan(busy))
+    assert not plan(busy).frees
+    assert not plan(snapshot([pod(0), pod(1)], [settled(0), settled(1)])).frees
 
 
 def test_a_worker_that_slurm_lost_is_made_anew() -> None:

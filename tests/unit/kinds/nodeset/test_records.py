@@ -4,15 +4,13 @@ from coil.api import keys
 from coil.kinds.nodeset.actions import SetComment, SetFeatures, SetTopology
 from coil.kinds.nodeset.identity import encode_comment, pod_info
 from coil.kinds.nodeset.records import (
-    CALM,
-    FEW,
-    PATIENCE,
     merge_features,
     plan_comments,
     plan_features,
     plan_topology,
 )
 from coil.kinds.nodeset.snapshot import Known, Snapshot
+from coil.kinds.nodeset.starting import CALM, FEW, PATIENCE
 from coil.kinds.nodeset.times import text
 from tests.support.workers import NOW, host, nodeset, pod, record, replace, snapshot
 
