@@ -11,6 +11,7 @@ import msgspec
 
 from benchmarks.scale import bare
 from benchmarks.scale.audit import Audit
+from benchmarks.scale.departures import Departures
 from benchmarks.scale.measuring import Meter, Phase
 from benchmarks.scale.objects import IMAGES, NAMESPACE, NODESET, objects
 from benchmarks.scale.traffic import Counted
@@ -83,11 +84,18 @@ async def measure(plan: Plan, say: Say) -> Results:
 async def _watching(made: World) -> AsyncIterator[tuple[Watched, Watched]]:
     """Worker pods and bare pods."""
     workers, bares = Watched(NAMESPACE, f"{NODESET}-"), Watched("default", "bare-")
-    async with made.client("scale-watcher") as client, Tasks() as tasks:
+    async with (
+        made.client("scale-watcher") as client,
+        made.client("scale-kubelets") as ends,
+        Tasks() as tasks,
+    ):
         caches = Caches(client)
         store = caches.store(core.PODS)
         store.on_event(workers.seen)
         store.on_event(bares.seen)
+        going = Departures(ends)
+        store.on_event(going.seen)
+        tasks.spawn("departures", going.run())
         tasks.spawn("caches", caches.run())
         await caches.sync()
         yield workers, bares

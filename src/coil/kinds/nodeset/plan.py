@@ -119,7 +119,9 @@ def _meanwhile(snapshot: Snapshot, scaling: Scaling, now: float) -> Plan:
 
 def _frees(snapshot: Snapshot, condemned: Mapping[str, Cause], states: Sequence[SlurmAction]) -> bool:
     drained = {name for action in states if isinstance(action, Drain) for name in action.nodes}
-    return any(w.slurm_name in drained and w.uid in condemned and is_idle(w) for w in snapshot.workers)
+    return bool(drained) and any(
+        w.slurm_name in drained and w.uid in condemned and is_idle(w) for w in snapshot.workers
+    )
 
 
 def _rests_on_old_view(
@@ -162,14 +164,15 @@ def _conditions(snapshot: Snapshot, gone: Collection[str], now: float) -> tuple[
     Pods about which nothing is known keep what they show; what was just done to a pod is awaited first. When
     many show nothing yet they are starting, and wait until they have started.
     """
-    staying = [w for w in _staying(snapshot, gone) if w.uid not in snapshot.under_way]
     written_at = times.text(now)
-    found = [patch for worker in staying if (patch := _condition_patch(worker, written_at)) is not None]
-    first = {patch.uid for patch in found} & {worker.uid for worker in staying if not shows_any(worker.pod)}
+    staying = (worker for worker in _staying(snapshot, gone) if worker.uid not in snapshot.under_way)
+    patches = ((worker, _condition_patch(worker, written_at)) for worker in staying)
+    found = [(worker, patch) for worker, patch in patches if patch is not None]
+    first = {worker.uid for worker, _ in found if not shows_any(worker.pod)}
     due = due_in(snapshot, first, now)
     if due <= 0:
-        return found, math.inf
-    return [patch for patch in found if patch.uid not in first], due
+        return [patch for _, patch in found], math.inf
+    return [patch for _, patch in found if patch.uid not in first], due
 
 
 def _condition_patch(worker: Worker, written_at: str) -> PatchConditions | None:

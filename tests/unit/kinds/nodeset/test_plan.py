@@ -17,8 +17,8 @@ from coil.kinds.nodeset.drain import Cause
 from coil.kinds.nodeset.identity import encode_comment, pod_info
 from coil.kinds.nodeset.plan import RESYNC, SILENCE, Plan, make_plan
 from coil.kinds.nodeset.snapshot import Fault, Known, Snapshot
-from coil.kinds.nodeset.times import text
 from coil.kinds.nodeset.starting import CALM, FEW
+from coil.kinds.nodeset.times import text
 from coil.kube.views import ConditionView
 from coil.slurm.wire import SlurmNode
 from tests.support.workers import NOW, host, job, nodeset, pod, record, replace, snapshot
