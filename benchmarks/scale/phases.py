@@ -41,6 +41,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     changes: int = 50
     """State changes in Slurm whose way to the pod is timed."""
     roll: bool = True
+    twice: bool = True
+    """The bare loop runs again before workers leave: a machine that others use is not the same for long."""
 
     @property
     def patience(self) -> float:
@@ -68,16 +70,23 @@ async def measure(plan: Plan, say: Say) -> Results:
     """Run all phases in a world made for them."""
     say(f"starting a control plane, {plan.count} machines and as many Slurm nodes")
     async with world(plan.count) as made, _watching(made) as (pods, bare_pods):
-        say("bare: making and deleting small pods")
-        async with made.client("scale-bare") as client:
-            limit = await bare.measure(client, "default", bare_pods, plan.count, plan.patience)
+
+        async def limits() -> bare.Bare:
+            say("bare: making and deleting small pods")
+            async with made.client("scale-bare") as client:
+                return await bare.measure(client, "default", bare_pods, plan.count, plan.patience)
+
+        limit = await limits()
         counted = Counted(made.cluster.ports["rest"])
         async with counted.listening(PORT_SLURMRESTD):
             with operator(made, plan.operator) as process:
                 meter = Meter(Process(process.pid), counted, Audit(made.server.audit_log))
                 run = Run(plan, made, pods, meter, say)
-                await run.everything()
-    return Results(count=plan.count, bare=limit, phases=run.phases, latencies_s=run.latencies)
+                await run.growth()
+                later = await limits() if plan.twice else limit
+                await run.decline()
+    at_its_time = bare.Bare(limit.created_s, limit.running_s, later.half_deleted_s, later.rest_deleted_s)
+    return Results(count=plan.count, bare=at_its_time, phases=run.phases, latencies_s=run.latencies)
 
 
 @asynccontextmanager
@@ -113,16 +122,20 @@ class Run:
         self.phases: list[Phase] = []
         self.latencies: list[float] = []
 
-    async def everything(self) -> None:
-        """One phase after the other; each begins when nothing is written any more."""
-        count = self._plan.count
+    async def growth(self) -> None:
+        """The phases with all workers, one after the other; each begins when nothing is written any more."""
         await self._prepare()
-        await self._grow(count)
+        await self._grow(self._plan.count)
         await self._steady()
         if self._plan.changes:
             await self._change_states()
         if self._plan.roll:
             await self._roll()
+
+    async def decline(self) -> None:
+        """The phases in which workers leave."""
+        await self._quiet()
+        count = self._plan.count
         await self._shrink("half", count - count // 2)
         await self._quiet()
         await self._shrink("none", 0)

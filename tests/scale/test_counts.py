@@ -28,7 +28,7 @@ async def test_a_hundred_workers_cost_few_requests() -> None:
         pytest.skip(reason)
     if not all(binaries.COMPONENTS[name].built for name in ("etcd", "kubernetes", "kwok")):
         pytest.skip("a simulated cluster is not built: run `python -m lab build etcd kubernetes kwok`")
-    plan = Plan(count=COUNT, steady_s=5, changes=0, roll=False)
+    plan = Plan(count=COUNT, steady_s=5, changes=0, roll=False, twice=False)
     check(await measure(plan, print))
 
 
