@@ -8,6 +8,10 @@ import pytest
 
 from coil.api import crd
 from coil.api.kinds import KINDS
+from coil.api.meta import GROUP, VERSION
+from coil.kube.client import Client
+from coil.kube.config import load
+from coil.service.definitions import dropped_of
 from lab.apiserver import ApiServer
 from tests.support.apiserver import kubectl
 
@@ -189,3 +193,17 @@ def test_short_names_and_columns(server: ApiServer, namespace: str) -> None:
     assert shown == ["NAME", "DESIRED", "REPLICAS", "UPDATED", "READY", "AGE"]
     for short in [name for kind in KINDS for name in kind.short_names]:
         kubectl(server, "get", short, "-n", namespace)
+
+
+@pytest.mark.asyncio
+async def test_the_server_s_own_document_shows_what_an_older_crd_drops(server: ApiServer) -> None:
+    """Field case HLM-10: what the operator compares with at its start."""
+    async with Client(load(str(server.kubeconfig))) as client:
+        served = await client.openapi(GROUP, VERSION)
+    for kind in KINDS:
+        assert dropped_of(kind, served) == []
+    nodeset = next(kind for kind in KINDS if kind.kind == "NodeSet")
+    schemas = served["components"]["schemas"]
+    (mine,) = [schemas[name] for name in schemas if name.endswith(f"{VERSION}.NodeSet")]
+    del mine["properties"]["spec"]["properties"]["updateStrategy"]
+    assert dropped_of(nodeset, served) == ["spec.updateStrategy"]

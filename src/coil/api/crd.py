@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal, Union
 
 import msgspec
-import yaml
 
 from coil.api.kinds import KINDS, Column, Kind
 from coil.api.meta import GROUP, VERSION, JsonObject
@@ -52,6 +51,8 @@ def file_name(kind: Kind) -> str:
 
 def to_yaml(definitions: Iterable[JsonObject]) -> str:
     """The definitions as YAML documents, members in the order given."""
+    import yaml  # noqa: PLC0415 -- the manager reads definitions and never writes YAML
+
     return yaml.safe_dump_all(definitions, sort_keys=False, width=100, explicit_start=True)
 
 

@@ -114,6 +114,15 @@ class Client:
         body = await self._transport.call(request)
         return body.decode(errors="replace")
 
+    async def openapi(self, group: str, version: str) -> JsonObject:
+        """The OpenAPI v3 document of a group's version; every authenticated user may read it."""
+        request = Request(method="GET", path=f"/openapi/v3/apis/{group}/{version}")
+        body = await self._transport.call(request)
+        try:
+            return msgspec.json.decode(body, type=JsonObject)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise Unavailable(message=f"undecodable OpenAPI: {error}", doing=str(request)) from error
+
     async def list_page(  # noqa: PLR0913 -- the verb's own parameters
         self,
         resource: Resource[T],

@@ -33,6 +33,7 @@ from coil.kube.controller import Controller
 from coil.kube.events import Events
 from coil.kube.lease import Lease
 from coil.service import process
+from coil.service.definitions import tell_what_is_dropped
 from coil.service.http import PROBES, serving
 from coil.service.profile import PROFILES
 from coil.service.secure import Server, metrics_server
@@ -104,6 +105,7 @@ async def run(settings: Settings, config: ClusterConfig, stop: asyncio.Event) ->
         workers = Workers(runtime.controllers, stop)
         tasks.spawn("caches", caches.run())
         tasks.spawn("events", events.run())
+        tasks.spawn("definitions", tell_what_is_dropped(client))
         life = tasks.spawn("life", _live(settings, client, identity, caches, workers))
         await asyncio.wait({life, tasks.spawn("stop", stop.wait())}, return_when=asyncio.FIRST_COMPLETED)
         if not workers.begun:
