@@ -101,9 +101,10 @@ class Demo:
             return 0
 
     def finished(self, job: str) -> dict[str, list[str] | str] | None:
-        """The record of a job that has ended."""
+        """The record of a job that has ended, its epilog as well."""
         [record] = json.loads(self.slurm("scontrol", "show", "job", job, "--json"))["jobs"]
-        return record if FINISHED & set(record["job_state"]) else None
+        state = set(record["job_state"])
+        return record if FINISHED & state and "COMPLETING" not in state else None
 
     def pod_of(self, slurm_node: str) -> str:
         """Name of the worker pod behind a Slurm node."""

@@ -123,6 +123,7 @@ def test_accounting_is_added_to_a_running_cluster(kubectl: Kubectl) -> None:
     try:
         kubectl.apply(SlurmCluster(kubectl, cluster.name).manifests(replicas=1))
         cluster.wait_idle(1)
+        assert "openapi/slurmctld" in slurmrestd(cluster)
         slurmctld = cluster.slurmctld_uid()
         cluster.add_accounting()
         cluster.wait_complaint("mariadb")
@@ -135,8 +136,17 @@ def test_accounting_is_added_to_a_running_cluster(kubectl: Kubectl) -> None:
         cluster.wait_idle(1)
         cluster.wait_recorded(cluster.submit("true"), within=30)
         assert cluster.condition("controller", cluster.name, "Reconciled")["status"] == "True"
+        assert "openapi/slurmctld" not in slurmrestd(cluster)
     finally:
         cluster.delete()
+
+
+def slurmrestd(cluster: AccountedCluster) -> list[str]:
+    """The arguments of slurmrestd, once its pod is ready (field case DBD-07)."""
+    where = (f"{cluster.name}-restapi", "--namespace", cluster.name)
+    cluster.kubectl.run("rollout", "status", "deployment", *where, "--timeout=60s", within=70)
+    deployment = cluster.kubectl.get("deployment", *where)
+    return deployment["spec"]["template"]["spec"]["containers"][0]["args"]
 
 
 def _keys(namespace: str, data: dict[str, str]) -> str:

@@ -33,7 +33,7 @@ def identities(cluster: SlurmCluster) -> dict[str, tuple[str, int]]:
     return {
         pod["metadata"]["name"]: (
             pod["metadata"]["uid"],
-            sum(map(restarts, pod["status"]["containerStatuses"])),
+            sum(map(restarts, pod["status"].get("containerStatuses", ()))),
         )
         for pod in pods
     }
