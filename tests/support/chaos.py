@@ -154,10 +154,13 @@ class Witness:
         if staying >= replicas:
             # No successor is to come for those that are gone.
             self._out &= found.keys()
-        self.samples.append(len(self._out))
-        if len(self._out) > MAX_UNAVAILABLE:
-            shown = {name: _shown(found[name]) for name in self._out & found.keys()}
-            print(f"out at once: {sorted(self._out)}, of which there are {shown}")  # noqa: T201 -- the log
+        # A successor that is not up yet may leave unmarked because of scaling: none is missing where enough
+        # serve.
+        serving = sum(_is_ready(pod) and not _is_drained(pod) for pod in found.values())
+        self.samples.append(min(len(self._out), max(replicas - serving, 0)))
+        if self.samples[-1] > MAX_UNAVAILABLE:
+            shown = {name: _shown(pod) for name, pod in found.items()}
+            print(f"out at once: {sorted(self._out)} of {replicas}: {shown}")  # noqa: T201 -- the log
 
 
 def _is_drained(pod: dict[str, Any]) -> bool:
