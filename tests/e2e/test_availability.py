@@ -78,7 +78,7 @@ def test_an_unchanged_cluster_is_left_alone(cluster: SlurmCluster, audit_log: Pa
 
     def quiet() -> bool:
         size = audit_log.stat().st_size
-        time.sleep(3)
+        time.sleep(8)  # what follows a start comes after seconds of silence, such as first conditions
         return not [each for each in writes(audit_log, size) if cluster.name in each]
 
     wait_until(quiet, within=90, what="the cluster to settle")
