@@ -1,6 +1,5 @@
 """Slurm keys are replaced on a running cluster, by the steps of docs/keys.md."""
 
-import base64
 import json
 import os
 import secrets
@@ -10,6 +9,7 @@ import pytest
 
 from tests.support.kubectl import wait_until
 from tests.support.live_config import runs
+from tests.support.slurm import slurm_jwks
 from tests.support.slurm_cluster import SlurmCluster
 
 pytestmark = [
@@ -22,21 +22,6 @@ pytestmark = [
 
 PERIOD_S = 150.0
 """Longest until the kubelet has renewed a mounted Secret."""
-
-
-def several(default: str, **keys: bytes) -> str:
-    """A slurm.jwks that signs with the default key."""
-    found = [
-        {
-            "alg": "HS256",
-            "kty": "oct",
-            "kid": kid,
-            "k": base64.b64encode(key).decode(),
-            **({"use": "default"} if kid == default else {}),
-        }
-        for kid, key in keys.items()
-    ]
-    return json.dumps({"keys": found})
 
 
 def secret(cluster: SlurmCluster, content: str) -> None:
@@ -79,15 +64,15 @@ def test_slurm_keys_are_replaced_while_a_job_runs(new_cluster: Callable[[], Slur
         "slurmKeyRef: {name: keys, key: slurm.key}", "slurmKeyRef: {name: slurm-keys, key: slurm.jwks}"
     )
     cluster.kubectl.apply(text)
-    secret(cluster, several("a", a=first))
+    secret(cluster, slurm_jwks("a", a=first))
     cluster.wait_idle(2)
     job = cluster.submit("sleep 900")
     cluster.wait_job(job, "RUNNING")
     before, started = runs(cluster), cluster.job(job)["StartTime"]
     for content in (
-        several("a", a=first, b=second),
-        several("b", a=first, b=second),
-        several("b", b=second),
+        slurm_jwks("a", a=first, b=second),
+        slurm_jwks("b", a=first, b=second),
+        slurm_jwks("b", b=second),
     ):
         secret(cluster, content)
         brought(cluster, content)

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from coil.slurm.jwks import RS256, key_set
 from coil.slurm.tokens import mint
 from tests.support import slurm
+from tests.support.slurm import slurm_jwks
 from tests.support.slurmdbd import Slurmdbd, database
 from tests.support.token_holder import answers
 
@@ -135,21 +136,6 @@ def test_slurmdbd_needs_a_new_start_for_another_key(accounted: tuple[slurm.Slurm
     assert not answers(cluster.base_url, old, path)
 
 
-def several(default: str, **keys_: bytes) -> bytes:
-    """A slurm.jwks; the default key is the one that is signed with."""
-    found = [
-        {
-            "alg": "HS256",
-            "kty": "oct",
-            "kid": kid,
-            "k": base64.b64encode(key).decode(),
-            **({"use": "default"} if kid == default else {}),
-        }
-        for kid, key in keys_.items()
-    ]
-    return json.dumps({"keys": found}).encode()
-
-
 class Apart:
     """A slurmctld and a slurmd with files of their own, as in two pods."""
 
@@ -199,11 +185,15 @@ def test_several_slurm_keys_are_replaced_in_three_steps_while_a_job_runs(apart: 
     sides = (apart.worker, apart.ctl)
     for side in sides:
         (side.state / "etc/slurm.key").unlink()
-        put(side, "slurm.jwks", several("a", a=first))
+        put(side, "slurm.jwks", slurm_jwks("a", a=first).encode())
     job = apart.start()
-    for step in (several("a", a=first, b=second), several("b", a=first, b=second), several("b", b=second)):
+    for step in (
+        slurm_jwks("a", a=first, b=second),
+        slurm_jwks("b", a=first, b=second),
+        slurm_jwks("b", b=second),
+    ):
         for side in sides:
-            put(side, "slurm.jwks", step)
+            put(side, "slurm.jwks", step.encode())
             apart.reconfigure()
             slurm.wait_until(apart.agree, 10, "both sides hear one another with the file on one side only")
             assert apart.job_runs(job)
@@ -211,7 +201,7 @@ def test_several_slurm_keys_are_replaced_in_three_steps_while_a_job_runs(apart: 
     idle = "State=IDLE+DYNAMIC_NORM "
     slurm.wait_until(lambda: idle in apart.ctl.node_line("w-0"), 20, "the job's end is told with another key")
     # Without the step between, nobody would hear: the test would notice.
-    put(apart.ctl, "slurm.jwks", several("c", c=first))
+    put(apart.ctl, "slurm.jwks", slurm_jwks("c", c=first).encode())
     apart.reconfigure()
     slurm.wait_until(lambda: not apart.agree(), 10, "a key that slurmd has not")
 

@@ -6,7 +6,9 @@ Each daemon runs in its own mount, PID, IPC and UTS namespace over the Slurm tre
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import json
 import os
 import secrets
 import shutil
@@ -236,6 +238,21 @@ def slurm_cluster(extra_conf: str = "") -> Iterator[SlurmCluster]:
 def as_user(uid: int) -> tuple[str, ...]:
     """The words before a command that runs as this user and group."""
     return ("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups")
+
+
+def slurm_jwks(default: str, **keys: bytes) -> str:
+    """A slurm.jwks with these keys; the default one is the one that is signed with."""
+    found = [
+        {
+            "alg": "HS256",
+            "kty": "oct",
+            "kid": kid,
+            "k": base64.b64encode(key).decode(),
+            **({"use": "default"} if kid == default else {}),
+        }
+        for kid, key in keys.items()
+    ]
+    return json.dumps({"keys": found})
 
 
 def free_ports(count: int) -> list[int]:

@@ -5,15 +5,13 @@ from collections.abc import Sequence
 
 import msgspec
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+from coil.support.certificates import MAX_COMMON_NAME, builder, common_name, new_key, pem, private_pem
 
 LIFETIME = dt.timedelta(days=5 * 365)
-SKEW = dt.timedelta(hours=1)
-"""The API server's clock may be this far behind."""
-
-MAX_COMMON_NAME = 64
 
 _SIGNS = x509.KeyUsage(
     digital_signature=False,
@@ -38,7 +36,7 @@ class Issued(msgspec.Struct, frozen=True):
 
 def issue(hosts: Sequence[str], now: dt.datetime) -> Issued:
     """A certificate for a server of these DNS names, good for `LIFETIME`, by an authority of its own."""
-    ca_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    ca_key, key = new_key(), new_key()
     ca_name = _name(f"{hosts[0]} CA")
     ca = (
         _builder(ca_name, ca_name, ca_key, now)
@@ -53,11 +51,9 @@ def issue(hosts: Sequence[str], now: dt.datetime) -> Issued:
         .add_extension(signer, critical=False)
     )
     return Issued(
-        authority=_pem(ca.sign(ca_key, hashes.SHA256())),
-        certificate=_pem(leaf.sign(ca_key, hashes.SHA256())),
-        key=key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        ),
+        authority=pem(ca.sign(ca_key, hashes.SHA256())),
+        certificate=pem(leaf.sign(ca_key, hashes.SHA256())),
+        key=private_pem(key),
     )
 
 
@@ -77,22 +73,11 @@ def hosts_of(certificate: x509.Certificate) -> list[str]:
 def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: dt.datetime
 ) -> x509.CertificateBuilder:
-    public = key.public_key()
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(public)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - SKEW)
-        .not_valid_after(now + LIFETIME)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
-    )
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    made = builder(subject, issuer, key, now=now, lifetime=LIFETIME)
+    return made.add_extension(identifier, critical=False)
 
 
 def _name(text: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text[-MAX_COMMON_NAME:])])
-
-
-def _pem(certificate: x509.Certificate) -> bytes:
-    return certificate.public_bytes(serialization.Encoding.PEM)
+    # The end of a long text is kept: by it the authority's name differs from the server's.
+    return common_name(text[-MAX_COMMON_NAME:])

@@ -18,13 +18,13 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
 
 from coil.admission.pki import hosts_of, issue
 from coil.kube.client import Client
 from coil.kube.core import SECRETS
 from coil.kube.errors import ApiError, Conflict, NotFound
 from coil.kube.resource import Resource
+from coil.support.certificates import pem
 from coil.support.clock import utc_now
 from coil.support.log import get_logger
 from coil.support.objects import JsonObject, ObjectMeta
@@ -92,13 +92,13 @@ def _is_due(certificate: x509.Certificate, now: dt.datetime) -> bool:
     return certificate.not_valid_after_utc - now < min(BEFORE, life / 3)
 
 
-def _valid(pem: bytes, now: dt.datetime) -> set[x509.Certificate]:
-    found = x509.load_pem_x509_certificates(pem) if pem.strip() else []
+def _valid(text: bytes, now: dt.datetime) -> set[x509.Certificate]:
+    found = x509.load_pem_x509_certificates(text) if text.strip() else []
     return {certificate for certificate in found if certificate.not_valid_after_utc > now}
 
 
 def _text(certificates: Iterable[x509.Certificate]) -> bytes:
-    return b"".join(sorted(c.public_bytes(serialization.Encoding.PEM) for c in certificates))
+    return b"".join(sorted(map(pem, certificates)))
 
 
 class Registration(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,8 +25,6 @@ from coil.support.log import get_logger
 from coil.support.objects import JsonObject, ObjectMeta
 
 LIFETIME = dt.timedelta(days=365)
-SKEW = dt.timedelta(hours=1)
-"""A scraper's clock may be this far behind."""
 
 Server = tuple[Address | None, Mapping[str, Handler], ssl.SSLContext | None]
 """Where to serve what, and the context for HTTPS."""
@@ -114,34 +112,19 @@ def _head(resource: Resource[Any]) -> JsonObject:
 def self_signed(host: str) -> ssl.SSLContext:
     """A server context with a new certificate for `host`; only HTTP/1.1 is offered."""
     from cryptography import x509  # noqa: PLC0415 -- 8 MB that few need
-    from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415 -- 8 MB that few need
-    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 -- 8 MB that few need
-    from cryptography.x509.oid import NameOID  # noqa: PLC0415 -- 8 MB that few need
+    from cryptography.hazmat.primitives import hashes  # noqa: PLC0415 -- 8 MB that few need
 
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host[:64])])
-    now = utc_now()
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - SKEW)
-        .not_valid_after(now + LIFETIME)
-        .add_extension(
-            x509.SubjectAlternativeName([x509.DNSName(host), x509.DNSName("localhost")]), critical=False
-        )
-        .sign(key, hashes.SHA256())
-    )
-    pem = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+    from coil.support import certificates  # noqa: PLC0415 -- 8 MB that few need
+
+    key, name = certificates.new_key(), certificates.common_name(host[: certificates.MAX_COMMON_NAME])
+    hosts = x509.SubjectAlternativeName([x509.DNSName(host), x509.DNSName("localhost")])
+    made = certificates.builder(name, name, key, now=utc_now(), lifetime=LIFETIME)
+    certificate = made.add_extension(hosts, critical=False).sign(key, hashes.SHA256())
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.set_alpn_protocols(["http/1.1"])
     with tempfile.TemporaryDirectory() as folder:  # the ssl module reads keys from files only
         path = Path(folder, "tls.pem")
         path.touch(mode=0o600)
-        path.write_bytes(pem + certificate.public_bytes(serialization.Encoding.PEM))
+        path.write_bytes(certificates.private_pem(key) + certificates.pem(certificate))
         context.load_cert_chain(path)
     return context

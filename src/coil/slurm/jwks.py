@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
 
-RS256 = "RS256"
+HS256, RS256 = "HS256", "RS256"
 _LEAST_BITS = 2048
 
 

@@ -5,9 +5,7 @@ from typing import Any
 import jwt
 from jwt.algorithms import HMACAlgorithm
 
-from coil.slurm.jwks import RS256
-
-HS256 = "HS256"
+from coil.slurm.jwks import HS256, RS256
 
 InvalidError = jwt.PyJWTError
 """A text that is no token of this key."""

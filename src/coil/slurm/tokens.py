@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from coil.slurm.jwks import RS256, key_id, private_key, public_key
+from coil.slurm.jwks import HS256, RS256, key_id, private_key, public_key
 
 ISSUER = "slurm-operator"
 MAX_LIFETIME_S = 2_147_483_646
@@ -22,7 +22,6 @@ NOBODY = "nobody"
 REFRESH_AT = 0.8
 """Part of its life after which a token is replaced."""
 
-HS256 = "HS256"
 _MOST_KEYS = 4
 """Keys that are remembered while slurmctld has not been seen to take the newest."""
 

@@ -18,8 +18,8 @@ from coil.build import token as build
 from coil.kinds.references import missing_key
 from coil.kinds.steps import Failed
 from coil.kube.views import SecretView
-from coil.slurm.jwks import RS256, KeyFormatError, private_key
-from coil.slurm.tokens import HS256, NOBODY, REFRESH_AT, Claims, TokenError, verify
+from coil.slurm.jwks import HS256, RS256, KeyFormatError, private_key
+from coil.slurm.tokens import NOBODY, REFRESH_AT, Claims, TokenError, verify
 from coil.support.objects import JsonObject
 
 SECRET = "Secret"  # noqa: S105 -- the name of a step
