@@ -1,6 +1,5 @@
 """Write into Slurm what a plan says, in as few calls as it allows."""
 
-import asyncio
 from collections.abc import Sequence
 
 from coil.kinds.nodeset.actions import (
@@ -22,9 +21,6 @@ from coil.slurm.wire import NotModified
 from coil.support.hostlist import HostlistError, expand
 from coil.support.log import get_logger
 
-PARALLEL = 32
-"""Calls under way at once; slurmrestd works through them one after the other anyway (spec: nodeset 31)."""
-
 STATES = "SlurmNodes"
 RECORDS = "SlurmNodeRecords"
 TOPOLOGY = "SlurmTopology"
@@ -39,7 +35,6 @@ class SlurmWrites:
 
     def __init__(self, client: SlurmClient) -> None:
         self._client = client
-        self._slots = asyncio.Semaphore(PARALLEL)
 
     async def change_states(self, actions: Sequence[Action], freshness: Freshness) -> list[Problem]:
         """Drain, undrain and resume; after a call that got no answer the rest waits for the next pass."""
@@ -108,7 +103,7 @@ class SlurmWrites:
 
         async def write(index: int) -> None:
             try:
-                await self._bounded(actions[index])
+                await self._send(actions[index])
             except Rejected as refusal:
                 refused.append(refusal)
 
@@ -127,10 +122,6 @@ class SlurmWrites:
             type(action).__name__.lower(), nodes=len(action.nodes), first=action.nodes[0], why=_why(action)
         )
         return None
-
-    async def _bounded(self, action: Action) -> None:
-        async with self._slots:
-            await self._send(action)
 
     async def _send(self, action: Action) -> None:
         client = self._client
