@@ -32,7 +32,7 @@ def test_no_job_notices(new_cluster: Callable[[], SlurmCluster]) -> None:
     cluster = new_cluster()
     chaos.tag_next_image()
     chaos.create(cluster)
-    cluster.slurm("scontrol", "update", "nodename=cpu-0", "state=drain", "reason=bad DIMM")
+    cluster.drain("cpu-0", "bad DIMM")
     trouble = chaos.Trouble(cluster, dice(seed))
     witness = chaos.Witness(cluster)
     with witness.watching():
@@ -48,9 +48,7 @@ def test_no_job_notices(new_cluster: Callable[[], SlurmCluster]) -> None:
             raise
     print(f"steady {time.monotonic() - ended:.0f} s after the last trouble")
     judge_jobs(cluster)
-    record = cluster.slurm("scontrol", "show", "node", "cpu-0")
-    assert "DRAIN" in record, record
-    assert "Reason=bad DIMM" in record, record
+    assert cluster.is_drained("cpu-0", "bad DIMM")
     print(f"{dict(trouble.done)}; {len(witness.samples)} samples, most out at once {max(witness.samples)}")
     assert max(witness.samples) <= chaos.MAX_UNAVAILABLE
 

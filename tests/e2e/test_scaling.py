@@ -54,7 +54,11 @@ def test_every_worker_runs_its_task(cluster: SlurmCluster) -> None:
 
 
 def test_nothing_is_deleted_while_slurm_cannot_be_asked(cluster: SlurmCluster) -> None:
-    """Without a RestApi scale-in waits, for idle workers too; with it the target is reached by itself."""
+    """Without a RestApi scale-in waits, for idle workers too; with it the target is reached by itself.
+
+    What an admin said of one of the workers is still said of its record.
+    """
+    cluster.drain("cpu-0", "bad DIMM")
     job = cluster.submit("sleep 20", "--nodelist=cpu-1")
     cluster.wait_job(job, "RUNNING")
     namespace = ("--namespace", cluster.name)
@@ -79,16 +83,22 @@ def test_nothing_is_deleted_while_slurm_cannot_be_asked(cluster: SlurmCluster) -
     again = next(part for part in cluster.manifests(replicas=0).split("---\n") if "kind: RestApi" in part)
     cluster.kubectl.apply(again)
     wait_until(lambda: not cluster.workers(), within=60, what="both workers to go")
+    assert cluster.is_drained("cpu-0", "bad DIMM")
 
 
 def test_an_admins_drain_is_not_undone(cluster: SlurmCluster) -> None:
     """Scale in and out around a node drained by hand: state and reason stay (I3)."""
-    cluster.slurm("scontrol", "update", "nodename=cpu-0", "state=drain", "reason=bad DIMM")
+    cluster.drain("cpu-0", "bad DIMM")
     cluster.scale(3)
     cluster.wait_idle(2)
     cluster.scale(2)
     wait_until(lambda: len(cluster.workers()) == 2, within=60, what="two workers left")
-    if "cpu-0" in cluster.workers():
-        record = cluster.slurm("scontrol", "show", "node", "cpu-0")
-        assert "DRAIN" in record
-        assert "Reason=bad DIMM" in record
+    assert cluster.is_drained("cpu-0", "bad DIMM")
+    cluster.scale(0)
+    wait_until(lambda: not cluster.workers(), within=60, what="no worker left")
+    cluster.scale(2)
+    cluster.wait_idle(1)
+    wait_until(
+        lambda: cluster.nodes().get("cpu-0") == "drained", within=60, what="cpu-0 is back, and drained"
+    )
+    assert cluster.is_drained("cpu-0", "bad DIMM")

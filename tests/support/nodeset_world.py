@@ -197,9 +197,11 @@ class World:
         return max(self.replicas - sum(self.serves(pod) for pod in self.pods.values()), 0)
 
     def serves(self, pod: Pod) -> bool:
-        """The worker is well for Kubernetes and for Slurm, drained or not."""
+        """Well for Kubernetes and for Slurm, drained or not; DOWN adds nothing to an admin's drain."""
         record = self.records.get(pod.name)
-        return pod.healthy and record is not None and record.base != "DOWN" and not record.silent
+        if record is None or record.silent or not pod.healthy:
+            return False
+        return record.base != "DOWN" or (record.drain and bool(record.foreign))
 
     def drained_by_us(self) -> set[str]:
         """Workers that would serve, had the operator not drained them to replace or remove them."""

@@ -77,6 +77,16 @@ class SlurmCluster:
         """Names of the Slurm nodes that are idle."""
         return {name for name, state in self.nodes().items() if state == "idle"}
 
+    def drain(self, node: str, reason: str) -> None:
+        """Drain a Slurm node as an administrator does."""
+        self.slurm("scontrol", "update", f"nodename={node}", "state=drain", f"reason={reason}")
+
+    def is_drained(self, node: str, reason: str) -> bool:
+        """Whether a Slurm node is drained, and still for that reason."""
+        record = self.slurm("scontrol", "show", "node", node)
+        found = re.search(r"State=(\S+).*Reason=(.*?) \[", record, re.DOTALL)
+        return found is not None and "DRAIN" in found[1] and found[2] == reason
+
     def wait_idle(self, count: int, *, within: float = 90) -> set[str]:
         """Wait until exactly `count` Slurm nodes are idle."""
 

@@ -17,7 +17,7 @@ OURS = "slurm-operator: Pod is terminating"
 RECORD = """\
 NodeName=gpu-0 Arch=x86_64 CoresPerSocket=1\x20
    CPUAlloc=0 CPUEfctv=1 CPUTot=1 CPULoad=0.00
-   State=IDLE+DRAIN+DYNAMIC_NORM ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A
+   State={state} ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A
    CurrentWatts=0 AveWatts=0
 {reason}   Comment={{"namespace":"ns","podName":"gpu-0"}}
    Extra=Reason=none [root@2026-11-30T18:32:38]
@@ -39,6 +39,11 @@ def printed(reason: str, given: str = " [root@2026-11-30T18:32:38]") -> str:
     """The lines of a record that tell a reason; more lines of it are indented below the first."""
     first, *more = reason.splitlines()
     return "".join([f"   Reason={first}{given}\n", *(f"          {line}\n" for line in more)])
+
+
+def recorded(reason: str, state: str) -> str:
+    """A whole record."""
+    return RECORD.format(reason=reason, state=state)
 
 
 def goodbye(shell: str, folder: Path, record: str | None) -> tuple[int, list[str]]:
@@ -80,7 +85,7 @@ def test_a_foreign_reason_is_given_again_as_it_was(
 ) -> None:
     """Invariant I3."""
     if given or not reason.endswith("]"):
-        record = RECORD.format(reason=printed(reason, given))
+        record = recorded(printed(reason, given), "MIXED+DRAIN+DYNAMIC_NORM")
         status, said = goodbye(shell, tmp_path, record)
         assert (status, said) == (0, ["update", "nodename=gpu-0", "state=down", f'reason="{reason}"'])
         assert not (tmp_path / "pwned").exists()
@@ -89,8 +94,27 @@ def test_a_foreign_reason_is_given_again_as_it_was(
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("reason", ["", printed(OURS), printed("slurm-operator: NodeSet gpu scales in")])
 def test_an_empty_reason_or_one_of_ours_becomes_the_good_bye(shell: str, reason: str, tmp_path: Path) -> None:
-    status, said = goodbye(shell, tmp_path, RECORD.format(reason=reason))
+    status, said = goodbye(shell, tmp_path, recorded(reason, "IDLE+DRAIN+DYNAMIC_NORM"))
     assert (status, said) == (0, ["update", "nodename=gpu-0", "state=down", f'reason="{OURS}"'])
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("state", "left"),
+    [
+        ("IDLE+DRAIN+DYNAMIC_NORM", True),
+        ("IDLE+MAINTENANCE+DRAIN+DYNAMIC_NORM", True),
+        ("IDLE+DYNAMIC_NORM", False),
+        ("IDLE+COMPLETING+DRAIN+DYNAMIC_NORM", False),
+        ("ALLOCATED+DRAIN+DYNAMIC_NORM", False),
+        ("DOWN+DRAIN+DYNAMIC_NORM", False),
+    ],
+)
+def test_a_drained_node_of_somebody_else_without_jobs_is_left_as_it_is(
+    shell: str, state: str, left: bool, tmp_path: Path
+) -> None:
+    status, said = goodbye(shell, tmp_path, recorded(printed("bad fan /IDLE+DRAIN"), state))
+    assert (status, not said) == (0, left)
 
 
 @pytest.mark.parametrize("shell", SHELLS)

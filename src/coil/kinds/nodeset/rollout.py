@@ -6,10 +6,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from coil.api import keys, names
 from coil.kinds.nodeset.drain import Cause, own_cause
+from coil.kinds.nodeset.ownership import is_of_machine
 from coil.kinds.nodeset.scaling import Scaling
 from coil.kinds.nodeset.snapshot import Known, Registration, Snapshot, Worker
 from coil.kinds.nodeset.times import seconds
 from coil.kinds.nodeset.victims import choose
+from coil.slurm.wire import SlurmNode
 
 BLIP = 60.0
 """Seconds for which an old worker must have been unhealthy to be replaced beyond `maxUnavailable`."""
@@ -94,7 +96,13 @@ def in_service(worker: Worker, snapshot: Snapshot, now: float) -> bool:
         return available
     if worker.record is None:
         return worker.registration is not Registration.ABSENT
-    return _OUT.isdisjoint(worker.record.state)
+    return _OUT.isdisjoint(worker.record.state) or _is_held(worker.record)
+
+
+def _is_held(record: SlurmNode) -> bool:
+    """Somebody drained the node: no job misses it more when a good-bye has set it DOWN as well."""
+    held = record.drain and not record.ours and not is_of_machine(record)
+    return held and record.state & _OUT <= {"DOWN"}
 
 
 def _is_broken(worker: Worker, now: float) -> bool:

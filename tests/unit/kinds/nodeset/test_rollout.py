@@ -140,6 +140,23 @@ def test_a_new_worker_that_slurm_does_not_use_holds_the_roll(state: str) -> None
     assert chosen(snapshot(pods, [record("gpu-1")], of=rolling(2))) == [], "not registered"
 
 
+@pytest.mark.parametrize(
+    ("state", "reason", "goes"),
+    [
+        ("IDLE+DRAIN", "bad DIMM", True),
+        ("DOWN+DRAIN", "bad DIMM", True),
+        ("DOWN", "bad DIMM", False),
+        ("DOWN+DRAIN+NOT_RESPONDING", "bad DIMM", False),
+        ("DOWN+DRAIN", "Kill task failed", False),
+        ("DOWN+DRAIN", "slurm-operator: Pod is terminating", False),
+    ],
+)
+def test_a_new_worker_that_an_admin_drained_holds_no_roll(state: str, reason: str, goes: bool) -> None:
+    """Neither when the good-bye of its predecessor set its node DOWN."""
+    seen = snapshot([pod(0), pod(1, **OLD)], [record("gpu-0", state, reason), record("gpu-1")], of=rolling(2))
+    assert chosen(seen) == (["gpu-1"] if goes else [])
+
+
 def test_silence_of_slurm_does_not_hold_the_roll() -> None:
     """Nothing is drained or deleted meanwhile anyway."""
     assert chosen(snapshot([pod(0), pod(1, **OLD)], None, of=rolling(2))) == ["gpu-1"]
