@@ -42,6 +42,8 @@ class Image:
     context: str = "images"
     inputs: tuple[str, ...] = ()
     build_args: Mapping[str, str] = field(default_factory=dict)
+    folder: str = ""
+    """The folder of images/ with its Containerfile; its name when empty."""
     wheels: str = ""
     """A requirements file whose wheels are handed to the build, so that it needs no package index."""
 
@@ -53,7 +55,7 @@ class Image:
     @property
     def containerfile(self) -> Path:
         """The file that says how the image is built."""
-        return ROOT / "images" / self.name / "Containerfile"
+        return ROOT / "images" / (self.folder or self.name) / "Containerfile"
 
 
 _COMMON = "images/common"
@@ -63,8 +65,9 @@ IMAGES = {
     image.name: image
     for image in (
         Image("slurmctld", inputs=(_COMMON, _INIT)),
-        # The lab has no directory service: SSSD would add 120 MB to each worker image for nothing.
+        # Most clusters of the lab have no directory service: SSSD would add 120 MB for nothing.
         Image("slurmd", inputs=(_COMMON, _INIT), build_args={"SSSD": "0"}),
+        Image("worker-sssd", folder="slurmd", inputs=(_COMMON, _INIT)),
         Image("slurmdbd", inputs=(_COMMON,)),
         Image("slurmrestd", inputs=(_COMMON,)),
         Image("sackd", inputs=(_COMMON, _INIT)),
@@ -135,7 +138,7 @@ def content_key(image: Image) -> str:
 
 
 def _input_files(image: Image) -> Iterator[Path]:
-    for entry in (f"images/{image.name}", *image.inputs):
+    for entry in (f"images/{image.folder or image.name}", *image.inputs):
         top = ROOT / entry
         if not top.exists():
             msg = f"image {image.name}: {entry} is missing"
