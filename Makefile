@@ -66,9 +66,10 @@ e2e: venv ## Tests with real pods and real jobs in the lab
 	@$(BIN)/pytest -q -n 2 --dist loadfile -m "not alone" tests/lab tests/e2e
 	@$(BIN)/pytest -q -s -m alone tests/lab tests/e2e
 
-soak: venv ## Ten minutes of trouble around a stream of real jobs
+soak: venv ## Ten minutes of trouble around a stream of real jobs; pace of scale-in and roll; a machine lost
 	@$(BIN)/python -m lab demo
-	@COIL_SOAK_SECONDS=$${COIL_SOAK_SECONDS:-600} $(BIN)/pytest -q -s -p no:randomly tests/e2e/test_chaos.py
+	@COIL_SOAK_SECONDS=$${COIL_SOAK_SECONDS:-600} $(BIN)/pytest -q -s -p no:randomly \
+	  tests/e2e/test_chaos.py tests/e2e/test_pace.py tests/e2e/test_lost_node.py
 
 bench-runtime: venv ## 5,000 pods and nodes through reflector, store and queue, beside json and dicts
 	@$(BIN)/python -m benchmarks.runtime
