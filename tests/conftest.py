@@ -2,7 +2,10 @@
 
 import asyncio
 import os
+from collections.abc import Callable, Mapping
 
+import pytest
+import uvloop
 from hypothesis import HealthCheck, settings
 
 # How long an example takes says something about the machine, not about the claim under test. The same
@@ -23,3 +26,10 @@ def pytest_configure() -> None:
     one, and its ResourceWarning then fails whatever test runs when it is collected.
     """
     asyncio.set_event_loop(None)
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Tests with real servers run on the operator's own event loop; unit tests bend the time of theirs."""
+    if "unit" in item.path.parts:
+        return {"asyncio": asyncio.new_event_loop}
+    return {"uvloop": uvloop.new_event_loop}

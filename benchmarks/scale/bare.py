@@ -1,6 +1,11 @@
-"""The limit of this API server, scheduler and kubelet: small pods made and deleted by a plain loop."""
+"""The limit of this API server, scheduler and kubelet: pods made and deleted by a plain loop.
+
+Small pods show what the machine can do; pods like the operator's, in a Service like theirs, what it can do
+with the pods that a worker needs.
+"""
 
 import asyncio
+import json
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -21,12 +26,17 @@ class Bare(msgspec.Struct, frozen=True):
     rest_deleted_s: float
 
 
-async def measure(client: Client, namespace: str, watched: Watched, count: int, patience: float) -> Bare:
-    """Make `count` pods, delete one half and then the other; the client bounds how many requests are open."""
-    names = [f"bare-{number:05d}" for number in range(count)]
+Manifest = dict[str, Any]
+
+
+async def measure(
+    client: Client, namespace: str, watched: Watched, pods: Sequence[Manifest], patience: float
+) -> Bare:
+    """Make pods, delete one half and then the other; the client bounds how many requests are open."""
+    names, count = [pod["metadata"]["name"] for pod in pods], len(pods)
     begin = time.monotonic()
     async with asyncio.TaskGroup() as group:
-        group.create_task(_create(client, namespace, names))
+        group.create_task(_create(client, namespace, pods))
         await watched.until(lambda: len(watched.pods) >= count, patience, "all bare pods are made")
         created = time.monotonic() - begin
     await watched.until(lambda: len(watched.ready) >= count, patience, "all bare pods run")
@@ -36,10 +46,10 @@ async def measure(client: Client, namespace: str, watched: Watched, count: int, 
     return Bare(created, running, half, rest)
 
 
-async def _create(client: Client, namespace: str, names: Sequence[str]) -> None:
+async def _create(client: Client, namespace: str, pods: Sequence[Manifest]) -> None:
     async with asyncio.TaskGroup() as group:
-        for name in names:
-            group.create_task(client.create(core.PODS, _pod(name), namespace))
+        for pod in pods:
+            group.create_task(client.create(core.PODS, pod, namespace))
 
 
 async def _delete(
@@ -54,13 +64,24 @@ async def _delete(
     return time.monotonic() - begin
 
 
-def _pod(name: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name},
-        "spec": {
-            "automountServiceAccountToken": False,
-            "containers": [{"name": "one", "image": "registry.example/small:1"}],
-        },
+def small(count: int) -> list[Manifest]:
+    """The smallest pods there are."""
+    spec = {
+        "automountServiceAccountToken": False,
+        "containers": [{"name": "one", "image": "registry.example/small:1"}],
     }
+    names = (f"bare-{number:05d}" for number in range(count))
+    return [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec} for name in names]
+
+
+def alike(live: Manifest, count: int) -> list[Manifest]:
+    """Pods like a live one, but for its name wherever that is said, and nobody's."""
+    own, spec = live["metadata"]["name"], {k: v for k, v in live["spec"].items() if k != "nodeName"}
+    text = json.dumps({**anew(live), "spec": spec})
+    return [json.loads(text.replace(own, f"alike-{number:05d}")) for number in range(count)]
+
+
+def anew(live: Manifest) -> Manifest:
+    """The manifest by which an object like a live one can be made, without owner and status."""
+    meta = {k: v for k, v in live["metadata"].items() if k in ("name", "labels", "annotations")}
+    return {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": meta, "spec": live["spec"]}

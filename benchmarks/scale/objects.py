@@ -8,6 +8,8 @@ from coil.api.keys import PORT_SLURMCTLD
 from coil.api.meta import API_VERSION
 
 NAMESPACE, NODESET, CLUSTER = "scale", "sim", "scale"
+ALIKE = "alike"
+"""Namespace of bare pods like the workers."""
 IMAGES = ("registry.example/slurmd:1", "registry.example/slurmd:2")
 
 

@@ -1,6 +1,7 @@
 """The life of one NodeSet, measured phase by phase."""
 
 import asyncio
+import json
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,7 +14,7 @@ from benchmarks.scale import bare
 from benchmarks.scale.audit import Audit
 from benchmarks.scale.departures import Departures
 from benchmarks.scale.measuring import Meter, Phase
-from benchmarks.scale.objects import IMAGES, NAMESPACE, NODESET, objects
+from benchmarks.scale.objects import ALIKE, IMAGES, NAMESPACE, NODESET, objects
 from benchmarks.scale.traffic import Counted
 from benchmarks.scale.usage import Process
 from benchmarks.scale.watching import Watched
@@ -42,7 +43,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """State changes in Slurm whose way to the pod is timed."""
     roll: bool = True
     twice: bool = True
-    """The bare loop runs again before workers leave: a machine that others use is not the same for long."""
+    """Before workers leave the bare loop runs with pods like them, and again with small ones: a machine that
+    others use is not the same for long."""
 
     @property
     def patience(self) -> float:
@@ -55,6 +57,8 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
 
     count: int
     bare: bare.Bare
+    alike: bare.Bare | None
+    """The bare loop with pods like the workers."""
     phases: list[Phase]
     latencies_s: list[float]
 
@@ -69,30 +73,38 @@ Say = Callable[[str], None]
 async def measure(plan: Plan, say: Say) -> Results:
     """Run all phases in a world made for them."""
     say(f"starting a control plane, {plan.count} machines and as many Slurm nodes")
-    async with world(plan.count) as made, _watching(made) as (pods, bare_pods):
-
-        async def limits() -> bare.Bare:
-            say("bare: making and deleting small pods")
-            async with made.client("scale-bare") as client:
-                return await bare.measure(client, "default", bare_pods, plan.count, plan.patience)
-
-        limit = await limits()
+    async with world(plan.count) as made, _watching(made) as seen:
+        loop = BareLoop(plan, made, seen, say)
+        limit = await loop.small()
+        alike: bare.Bare | None = None
         counted = Counted(made.cluster.ports["rest"])
         async with counted.listening(PORT_SLURMRESTD):
             with operator(made, plan.operator) as process:
                 meter = Meter(Process(process.pid), counted, Audit(made.server.audit_log))
-                run = Run(plan, made, pods, meter, say)
+                run = Run(plan, made, seen.workers, meter, say)
                 await run.growth()
-                later = await limits() if plan.twice else limit
+                later = limit
+                if plan.twice:
+                    alike, later = await loop.alike(), await loop.small()
                 await run.decline()
     at_its_time = bare.Bare(limit.created_s, limit.running_s, later.half_deleted_s, later.rest_deleted_s)
-    return Results(count=plan.count, bare=at_its_time, phases=run.phases, latencies_s=run.latencies)
+    return Results(
+        count=plan.count, bare=at_its_time, alike=alike, phases=run.phases, latencies_s=run.latencies
+    )
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """The pods of each sort."""
+
+    workers: Watched = msgspec.field(default_factory=lambda: Watched(NAMESPACE, f"{NODESET}-"))
+    small: Watched = msgspec.field(default_factory=lambda: Watched("default", "bare-"))
+    alike: Watched = msgspec.field(default_factory=lambda: Watched(ALIKE, "alike-"))
 
 
 @asynccontextmanager
-async def _watching(made: World) -> AsyncIterator[tuple[Watched, Watched]]:
+async def _watching(made: World) -> AsyncIterator[Seen]:
     """Worker pods and bare pods."""
-    workers, bares = Watched(NAMESPACE, f"{NODESET}-"), Watched("default", "bare-")
+    seen = Seen()
     async with (
         made.client("scale-watcher") as client,
         made.client("scale-kubelets") as ends,
@@ -100,14 +112,49 @@ async def _watching(made: World) -> AsyncIterator[tuple[Watched, Watched]]:
     ):
         caches = Caches(client)
         store = caches.store(core.PODS)
-        store.on_event(workers.seen)
-        store.on_event(bares.seen)
+        for watched in (seen.workers, seen.small, seen.alike):
+            store.on_event(watched.seen)
         going = Departures(ends)
         store.on_event(going.seen)
         tasks.spawn("departures", going.run())
         tasks.spawn("caches", caches.run())
         await caches.sync()
-        yield workers, bares
+        yield seen
+
+
+class BareLoop:
+    """What this machine can do at best."""
+
+    def __init__(self, plan: Plan, made: World, seen: Seen, say: Say) -> None:
+        self._plan = plan
+        self._world = made
+        self._seen = seen
+        self._say = say
+
+    async def small(self) -> bare.Bare:
+        """With small pods."""
+        self._say("bare: making and deleting small pods")
+        return await self._measure("default", self._seen.small, bare.small(self._plan.count))
+
+    async def alike(self) -> bare.Bare:
+        """With pods like the workers, in a Service like theirs."""
+        self._say("bare: making and deleting pods like the workers")
+        worker = min(self._seen.workers.pods)
+        pod = await asyncio.to_thread(self._copy, worker)
+        return await self._measure(ALIKE, self._seen.alike, bare.alike(pod, self._plan.count))
+
+    def _copy(self, worker: str) -> bare.Manifest:
+        """A worker's manifest; its headless Service is made anew for the others."""
+        kubectl = self._world.kubectl
+        kubectl("create", "namespace", ALIKE)
+        services = json.loads(kubectl("get", "services", "-n", NAMESPACE, "-o", "json"))["items"]
+        headless = [bare.anew(one) for one in services if one["spec"]["clusterIP"] == "None"]
+        self._world.apply(*headless, namespace=ALIKE)
+        return json.loads(kubectl("get", "pod", worker, "-n", NAMESPACE, "-o", "json"))
+
+    async def _measure(self, namespace: str, watched: Watched, pods: list[bare.Manifest]) -> bare.Bare:
+        async with self._world.client("scale-bare") as client:
+            return await bare.measure(client, namespace, watched, pods, self._plan.patience)
 
 
 class Run:

@@ -6,6 +6,7 @@ from itertools import pairwise
 import msgspec
 from rich.table import Table
 
+from benchmarks.scale.bare import Bare
 from benchmarks.scale.phases import Results
 
 POLL_S = 1.0
@@ -77,16 +78,15 @@ def judged(found: list[Verdict]) -> Table:
 
 def costs(results: Results) -> Table:
     """One line for each phase."""
-    titles = ("phase", "s", "bare s", "CPU-s", "RSS MB", "Slurm calls", "Slurm MB", "API requests")
+    titles = ("phase", "s", "bare s", "alike s", "CPU-s", "RSS MB", "Slurm calls", "Slurm MB", "API requests")
     table = Table(*titles, title=f"{results.count:,} workers")
-    bare = results.bare
-    beside = {"created": bare.created_s, "running": bare.running_s}
-    beside |= {"half": bare.half_deleted_s, "none": bare.rest_deleted_s}
+    small, alike = _beside(results.bare), _beside(results.alike) if results.alike else {}
     for phase in results.phases:
         table.add_row(
             phase.name,
             f"{phase.seconds:.1f}",
-            f"{beside[phase.name]:.1f}" if phase.name in beside else "",
+            small.get(phase.name, ""),
+            alike.get(phase.name, ""),
             f"{phase.cpu_s:.2f}",
             f"{phase.rss_mb:.0f}",
             _counts(phase.slurm_calls),
@@ -94,6 +94,12 @@ def costs(results: Results) -> Table:
             _counts(phase.api),
         )
     return table
+
+
+def _beside(limit: Bare) -> dict[str, str]:
+    """The bare loop's seconds by phase."""
+    times = (limit.created_s, limit.running_s, limit.half_deleted_s, limit.rest_deleted_s)
+    return {name: f"{s:.1f}" for name, s in zip(("created", "running", "half", "none"), times, strict=True)}
 
 
 def _counts(calls: dict[str, int]) -> str:

@@ -135,7 +135,7 @@ class Operator:
             self.memory.expectations.expect_deletions(KEY, keys_)
         if creations:
             self.memory.expectations.expect_creations(KEY, len(creations))
-        hands = Hands(self, in_step=in_step)
+        hands = Hands(self, plan, in_step=in_step)
         try:
             for action in plan.actions:
                 hands.do(action, next(faults))
@@ -164,9 +164,10 @@ class Operator:
 class Hands:
     """Carries out the actions of one pass against the world, and judges each."""
 
-    def __init__(self, operator: Operator, *, in_step: bool) -> None:
+    def __init__(self, operator: Operator, plan: Plan, *, in_step: bool) -> None:
         self.operator = operator
         self.world = operator.world
+        self.scaled_in = {uid for uid, cause in plan.scaling.condemned.items() if cause is Cause.SCALE_IN}
         self.in_step = in_step
         self.deleted = set[str]()
         self.created = 0
@@ -329,8 +330,9 @@ class Hands:
             raise Harm(f"Slurm's own reason of the silent {name} was replaced")
         if "pending termination" in reason and name in self.world.pods:
             pod = self.world.pods[name]
-            if self.in_step and pod.ran and keys.ANNOTATION_POD_CORDON not in pod.annotations:
-                raise Harm(f"I12: {name} was drained although its pod bears no mark")
+            marked = keys.ANNOTATION_POD_CORDON in pod.annotations or pod.uid in self.scaled_in
+            if self.in_step and pod.ran and not marked:
+                raise Harm(f"I12: {name} was drained although neither its pod nor the replicas say why")
         record.drain, record.reason, record.reason_at = True, reason, self.world.clock
         if not reason.startswith((REASON_PREFIX, "Not responding")):
             record.foreign = reason  # put back from memory: it is still its author's to take off

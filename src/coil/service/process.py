@@ -14,6 +14,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TypeVar
 
+import uvloop
 from lightkube.core.exceptions import ConfigError
 
 from coil.kube.config import ClusterConfig, load
@@ -41,7 +42,7 @@ def main(name: str, kind: type[S], run: Run[S], argv: Sequence[str] | None = Non
         return 2
     log = logs.get_logger(name)
     try:
-        asyncio.run(_until_signal(name, run, settings, load(settings.kubeconfig)))
+        uvloop.run(_until_signal(name, run, settings, load(settings.kubeconfig)))
     except* (LeadershipLostError, ConfigError, OSError, ValueError) as group:
         for error in _leaves(group):
             log.error("cannot run", error=str(error), cause=type(error).__name__)  # noqa: TRY400 - foreseen

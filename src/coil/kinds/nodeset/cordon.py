@@ -1,7 +1,8 @@
 """Keep cordon marks on pods and drains in Slurm as wanted, touching only our own (spec: nodeset 13).
 
 The order makes a crash at any point harmless: a pod is first marked with the cause, then drained; it is
-first undrained, and loses the mark in a later pass, when Slurm shows it undrained.
+first undrained, and loses the mark in a later pass, when Slurm shows it undrained. Where many idle workers
+leave at once there are no marks (`passing`).
 """
 
 from collections import defaultdict
@@ -21,8 +22,12 @@ from coil.kinds.nodeset.drain import (
 )
 from coil.kinds.nodeset.held import is_overwritten, is_users
 from coil.kinds.nodeset.ownership import is_own, is_silent
+from coil.kinds.nodeset.removal import is_idle
 from coil.kinds.nodeset.snapshot import Held, Snapshot, Worker
 from coil.slurm.wire import SlurmNode
+
+MANY = 16
+"""When more idle workers than this leave at once, they go without a mark on their pods: see `passing`."""
 
 OWN_REASONS = 16
 """Up to so many pods are drained each with a reason that names it; more go in one call with one reason."""
@@ -44,6 +49,30 @@ def wanted_cause(worker: Worker, condemned: Mapping[str, Cause]) -> Cause | None
     if worker.host is not None and worker.host.spec.unschedulable:
         return Cause.NODE
     return None
+
+
+def passing(snapshot: Snapshot, condemned: Mapping[str, Cause]) -> frozenset[str]:
+    """Uids of workers that leave for scale-in so soon that nothing is written on their pods any more.
+
+    They are idle and serve nobody else's purpose; once drained they are deleted. Should the operator end in
+    between, the wanted replicas and its reason in Slurm say what was meant: who stays after all is undrained.
+    """
+    leaving = (w for w in snapshot.workers if condemned.get(w.uid) is Cause.SCALE_IN)
+    found = [worker for worker in leaving if _passes(worker, snapshot.held)]
+    drained = [worker for worker in found if worker.free]
+    many = len(found) - len(drained) > MANY
+    return frozenset(worker.uid for worker in (found if many else drained))
+
+
+def _passes(worker: Worker, held: Held) -> bool:
+    """Idle and unmarked, and a drain of its node would be ours, and ours to undo."""
+    record = worker.record
+    if record is None or not worker.speaks_for_record or not is_idle(worker):
+        return False
+    if worker.slurm_name in held.drains or keys.ANNOTATION_POD_CORDON in worker.annotations:
+        return False
+    plain = _NOT_UNDRAINED.isdisjoint(record.state)
+    return plain and (is_own(record) if record.drain else not record.reason)
 
 
 def plan_drains(snapshot: Snapshot, condemned: Mapping[str, Cause]) -> list[SlurmAction]:

@@ -9,6 +9,7 @@ import msgspec
 from coil.api import names
 from coil.kinds.nodeset.identity import decode_comment, slurm_name
 from coil.kinds.nodeset.snapshot import Registration, Worker
+from coil.kinds.nodeset.times import NEVER, seconds
 from coil.kube.views import NodeView, PodView
 from coil.slurm.view import ClusterView
 from coil.slurm.wire import SlurmNode
@@ -24,10 +25,11 @@ def join(
 
     `used_elsewhere` says whether a pod outside this NodeSet has the Slurm name of the pod.
     """
-    pods = tuple(pods)
-    users = Counter(slurm_name(pod) for pod in pods if not has_ended(pod))
+    named = [(pod, slurm_name(pod)) for pod in pods]
+    users = Counter(name for pod, name in named if not has_ended(pod))
     workers = [
-        _worker(pod, host_of, view, shared=_others(pod, users) > 0 or used_elsewhere(pod)) for pod in pods
+        _worker(pod, name, host_of, view, shared=_has_rival(pod, name, users) or used_elsewhere(pod))
+        for pod, name in named
     ]
     absent = any(worker.registration is Registration.ABSENT for worker in workers)
     return tuple(_with_other_names(workers, view.nodes.values()) if absent and view else workers)
@@ -72,19 +74,27 @@ def _first_label(name: str) -> str:
     return name.partition(".")[0].casefold()
 
 
-def _others(pod: PodView, users: Counter[str]) -> int:
-    name = slurm_name(pod)
-    return users[name] - (not has_ended(pod)) if name else 0
+def _has_rival(pod: PodView, name: str, users: Counter[str]) -> bool:
+    return name != "" and users[name] > (not has_ended(pod))
 
 
 def _worker(
-    pod: PodView, host_of: Callable[[str], NodeView | None], view: ClusterView | None, *, shared: bool
+    pod: PodView,
+    name: str,
+    host_of: Callable[[str], NodeView | None],
+    view: ClusterView | None,
+    *,
+    shared: bool,
 ) -> Worker:
-    name = slurm_name(pod)
+    ready = pod.status.condition("Ready")
+    is_ready = ready is not None and ready.status == "True"
     worker = Worker(
         shared=shared,
         pod=pod,
         slurm_name=name,
+        terminating=pod.terminating,
+        healthy=pod.status.phase == "Running" and is_ready and not pod.terminating,
+        ready_since=seconds(ready.last_transition_time) if ready is not None and is_ready else NEVER,
         ordinal=names.split_ordinal(pod.metadata.name)[1],
         host=host_of(pod.spec.node_name) if pod.spec.node_name else None,
     )

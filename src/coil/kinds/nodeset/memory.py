@@ -65,6 +65,8 @@ class Memory:
         missing = [w for w in workers if certain and w.registration is Registration.ABSENT]
         since = {(w.uid, w.healthy): before.get((w.uid, w.healthy), now) for w in missing}
         self._absent[owner] = since
+        if not since:
+            return workers
         return tuple(
             msgspec.structs.replace(w, absent_for=now - since.get((w.uid, w.healthy), now)) for w in workers
         )

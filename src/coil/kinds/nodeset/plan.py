@@ -25,7 +25,7 @@ from coil.kinds.nodeset.actions import (
     SlurmAction,
     Undrain,
 )
-from coil.kinds.nodeset.cordon import plan_drains, wanted_cause
+from coil.kinds.nodeset.cordon import passing, plan_drains, wanted_cause
 from coil.kinds.nodeset.daemons import plan_daemons
 from coil.kinds.nodeset.departures import plan_departures
 from coil.kinds.nodeset.drain import Cause
@@ -82,11 +82,12 @@ def make_plan(snapshot: Snapshot, now: float) -> Plan:
     gone = {deletion.uid for deletion in departures.deletions}
     _assert_apart(snapshot, states, gone | condemned.keys())
     wanted = _causes(snapshot, condemned)
-    patches = _patches(snapshot, wanted, gone)
+    leaving = gone | passing(snapshot, condemned)
+    patches = _patches(snapshot, wanted, leaving)
     retention = plan_retention(snapshot, condemned)
     revived = {name for revival in revivals for name in revival.nodes}
     comments, comments_due = plan_comments(snapshot, revived, now)
-    conditions, conditions_due = _conditions(snapshot, gone, now)
+    conditions, conditions_due = _conditions(snapshot, leaving, now)
     return Plan(
         scaling=scaling,
         actions=(

@@ -13,7 +13,6 @@ import msgspec
 from coil.api import keys
 from coil.api.nodeset import NodeSet
 from coil.kinds.nodeset.eligibility import Placement
-from coil.kinds.nodeset.times import seconds
 from coil.kube.views import ContainerStatusView, ManifestView, NodeView, PodView
 from coil.slurm.wire import SlurmJob, SlurmNode
 
@@ -64,10 +63,19 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod of the NodeSet, with its Slurm node and its Kubernetes node."""
+    """A pod of the NodeSet, with its Slurm node and its Kubernetes node.
+
+    What rules ask of every pod many times in a pass is a field, found out once.
+    """
 
     pod: PodView
     slurm_name: str
+    terminating: bool
+    """Deletion has begun."""
+    healthy: bool
+    """Running, ready and not terminating."""
+    ready_since: float
+    """UNIX seconds at which the pod turned ready; the zero time when it is not."""
     ordinal: int = -1
     registration: Registration = Registration.UNKNOWN
     record: SlurmNode | None = None
@@ -108,16 +116,6 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         return self.pod.metadata.labels
 
     @property
-    def terminating(self) -> bool:
-        """Deletion has begun."""
-        return self.pod.terminating
-
-    @property
-    def healthy(self) -> bool:
-        """Running, ready and not terminating."""
-        return self.pod.status.phase == "Running" and self.pod.ready and not self.terminating
-
-    @property
     def speaks_for_record(self) -> bool:
         """The record is this very pod's: it is up, and no other pod has its name."""
         return self.record is not None and self.healthy and not self.shared
@@ -136,14 +134,6 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
             return True
         status = self._slurmd_status()
         return status is not None and status.state.waiting is not None and status.restart_count == 0
-
-    @property
-    def ready_since(self) -> float:
-        """UNIX seconds at which the pod turned ready; the zero time when it is not."""
-        condition = self.pod.status.condition("Ready")
-        if condition is None or condition.status != "True":
-            return seconds(None)
-        return seconds(condition.last_transition_time)
 
     def available(self, min_ready_seconds: int, now: float) -> bool:
         """Ready, and for at least so long."""

@@ -14,17 +14,19 @@ FEW = 16
 CALM = 5.0
 """Seconds without a worker that turned ready, after which many are written about."""
 PATIENCE = 60.0
-"""Seconds after which the first of many is written about, however many workers still turn ready."""
+"""Seconds after which the first of many is written about, however many workers still turn ready; as many
+more for each further thousand of workers."""
 
 
 def due_in(snapshot: Snapshot, lacking: Collection[str], now: float) -> float:
     """Seconds until the workers with these uids are written about; 0 or less: now."""
     if len(lacking) <= FEW:
         return 0
+    patience = PATIENCE * max(len(snapshot.workers) / 1_000, 1)
     starting = (worker for worker in snapshot.workers if not worker.terminating and not worker.finished)
     calm = max(_started_by(worker) for worker in starting)
     first = min(_began(worker) for worker in snapshot.workers if worker.uid in lacking)
-    return min(calm, first + PATIENCE) - now
+    return min(calm, first + patience) - now
 
 
 def _began(worker: Worker) -> float:

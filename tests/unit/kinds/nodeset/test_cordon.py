@@ -1,12 +1,14 @@
 """Marks on pods and drains in Slurm (spec: nodeset 13; invariant I3; field cases DRN-01, -02, -04, -05)."""
 
+from typing import Any
+
 import pytest
 
 from coil.api import keys
 from coil.kinds.nodeset.actions import Drain, Undrain
-from coil.kinds.nodeset.cordon import OWN_REASONS, cordon_marks, plan_drains
+from coil.kinds.nodeset.cordon import MANY, OWN_REASONS, cordon_marks, passing, plan_drains
 from coil.kinds.nodeset.drain import POD_TERMINATING, Cause
-from coil.kinds.nodeset.snapshot import Snapshot
+from coil.kinds.nodeset.snapshot import Held, Snapshot
 from coil.kube.views import PodView
 from coil.slurm.wire import SlurmNode
 from tests.support.workers import host, job, nodeset, pod, record, snapshot
@@ -186,3 +188,53 @@ def test_what_a_person_wrote_or_added_is_never_taken_back(reason: str, user: str
 @pytest.mark.parametrize("flag", ["REBOOT_ISSUED", "REBOOT_REQUESTED", "INVALID_REG", "POWERING_DOWN"])
 def test_a_node_that_is_about_something_else_is_not_undrained(flag: str) -> None:
     assert plan_drains(one(record("gpu-0", f"IDLE+DRAIN+{flag}", PENDING)), {}) == []
+
+
+def leaving(count: int, cause: Cause = Cause.SCALE_IN) -> dict[str, Cause]:
+    return {f"uid-gpu-{number}": cause for number in range(count)}
+
+
+def idle(count: int, first: PodView | None = None, node: SlurmNode | None = None, **members: Any) -> Snapshot:
+    """Idle workers, the first of which is told by the arguments."""
+    others = range(1, count)
+    pods = [first or pod(0), *(pod(number) for number in others)]
+    records = [node or record("gpu-0"), *(record(f"gpu-{number}") for number in others)]
+    return snapshot(pods, records, **members)
+
+
+def test_many_idle_workers_leave_unmarked() -> None:
+    assert passing(idle(MANY + 1), leaving(MANY + 1)) == leaving(MANY + 1).keys()
+    assert passing(idle(MANY), leaving(MANY)) == frozenset()
+
+
+def test_workers_that_the_operator_has_drained_need_no_mark_any_more() -> None:
+    """They are deleted now; those that Slurm had not drained when it was asked are marked."""
+    drained = snapshot([pod(0), pod(1)], [record("gpu-0", "IDLE+DRAIN", PENDING), record("gpu-1")])
+    assert passing(drained, leaving(2)) == {"uid-gpu-0"}
+
+
+@pytest.mark.parametrize("cause", [Cause.UPDATE, Cause.REPLACE, Cause.SCALING_MODE])
+def test_workers_that_leave_for_another_cause_are_marked(cause: Cause) -> None:
+    """How many an update has taken out is counted by their marks (I4)."""
+    assert passing(idle(MANY + 2), leaving(MANY + 2, cause)) == frozenset()
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"node": record("gpu-0", "ALLOCATED")},
+        {"jobs": [job(1, "gpu-0")]},
+        {"node": record("gpu-0", "IDLE+DRAIN", "bad fan")},
+        {"node": record("gpu-0", "DOWN", "bad fan")},
+        {"node": record("gpu-0", "IDLE", "xid 79")},
+        {"node": record("gpu-0", "IDLE+NOT_RESPONDING")},
+        {"first": pod(0, annotations=USERS)},
+        {"first": pod(0, annotations=own(Cause.NODE)), "node": record("gpu-0", "IDLE+DRAIN", PENDING)},
+        {"first": pod(0, ready=False)},
+        {"held": Held(drains={"gpu-0": "bad fan"})},
+    ],
+    ids=str,
+)
+def test_whoever_may_not_go_at_once_is_marked(members: dict[str, Any]) -> None:
+    count = MANY + 2
+    assert passing(idle(count, **members), leaving(count)) == leaving(count).keys() - {"uid-gpu-0"}

@@ -10,10 +10,12 @@ import os
 from collections.abc import Iterator
 from itertools import chain, repeat
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from coil.kinds.nodeset import cordon
 from coil.kinds.nodeset.drain import own_cause
 from coil.kinds.nodeset.plan import Plan
 from tests.support.nodeset_model import Operator
@@ -32,9 +34,16 @@ ROUNDS = 80
 class NodeSetMachine(RuleBasedStateMachine):
     """Rounds of happenings and passes."""
 
-    @initialize(replicas=st.integers(1, 5), limit=st.integers(1, 3), busy=st.integers(0, 31))
-    def begin(self, replicas: int, limit: int, busy: int) -> None:
-        """A cluster that has settled, some of its workers busy."""
+    @initialize(
+        replicas=st.integers(1, 5),
+        limit=st.integers(1, 3),
+        busy=st.integers(0, 31),
+        many=st.sampled_from([cordon.MANY, 0, 1]),
+    )
+    def begin(self, replicas: int, limit: int, busy: int, many: int) -> None:
+        """A cluster that has settled, some of its workers busy; of few workers some may count as many."""
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(cordon, "MANY", many)
         self.world = World(replicas, limit, "rev-0")
         self.operator = Operator(self.world)
         for _ in range(6):
@@ -75,6 +84,12 @@ class NodeSetMachine(RuleBasedStateMachine):
         """All trouble ends: the NodeSet becomes as wanted, and then nothing is written and told any more."""
         if not hasattr(self, "world"):
             return
+        try:
+            self.come_to_rest()
+        finally:
+            self.patch.undo()
+
+    def come_to_rest(self) -> None:
         heal(self.world)
         for _ in range(ROUNDS):
             # Successors of pods that a user cordoned are born with the cordon; she takes it off.

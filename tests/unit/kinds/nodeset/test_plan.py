@@ -13,6 +13,7 @@ from coil.kinds.nodeset.actions import (
     SetComment,
     Undrain,
 )
+from coil.kinds.nodeset.cordon import MANY
 from coil.kinds.nodeset.drain import Cause
 from coil.kinds.nodeset.identity import encode_comment, pod_info
 from coil.kinds.nodeset.plan import RESYNC, SILENCE, Plan, make_plan
@@ -276,3 +277,19 @@ def test_the_smallest_delay_wins() -> None:
 def test_a_new_record_gets_its_comment_without_asking_slurm(state: str) -> None:
     made = plan(snapshot([pod(0)], [record("gpu-0", state)], of=nodeset(replicas=1), fresh=False))
     assert of(SetComment, made)
+
+
+def test_many_idle_workers_are_drained_and_deleted_without_a_word_on_their_pods() -> None:
+    """Two writes for each less: a mark, and what Slurm says of a worker that is gone in a second."""
+    count, idle, drained = MANY + 4, "IDLE", "IDLE+DRAIN"
+    pods = [pod(number) for number in range(count)]
+
+    def acts(state: str, reason: str) -> list[str]:
+        records = [record(f"gpu-{number}", state, reason) for number in range(count)]
+        plan = make_plan(snapshot(pods, records, of=nodeset(replicas=0)), NOW)
+        kept = (action for action in plan.actions if not isinstance(action, SetComment))
+        return [type(action).__name__ for action in kept]
+
+    assert acts(idle, "") == ["Drain"]
+    reason = "slurm-operator: Pods of namespace (slurm) are pending termination for scale-in"
+    assert acts(drained, reason) == ["DeletePod"] * count

@@ -62,6 +62,15 @@ def test_many_comments_do_not_wait_for_ever() -> None:
     assert len(comments(still, start + PATIENCE)) == FEW + 2
 
 
+def test_larger_nodesets_may_take_longer_to_start() -> None:
+    seen = snapshot([pod(n) for n in range(2_000)], [record(f"gpu-{n}") for n in range(2_000)])
+    start = seen.workers[0].ready_since
+    late = snapshot([pod(2_000, ready_since=text(start + 2 * PATIENCE))]).workers
+    still = replace(seen, workers=(*seen.workers[1:], *late))
+    assert plan_comments(still, (), start + 2 * PATIENCE - 1) == ([], 1)
+    assert len(comments(still, start + 2 * PATIENCE)) == 1_999
+
+
 def test_no_comment_is_written_again_before_slurm_has_shown_it() -> None:
     seen = snapshot([pod(0)], [record("gpu-0")])
     assert isinstance(seen.slurm, Known)
