@@ -32,25 +32,33 @@ class Verdict(msgspec.Struct, frozen=True):
 
 def verdicts(results: Results) -> Iterator[Verdict]:
     """All budgets; those of CPU time and traffic are for 1,000 workers and grow with their number."""
-    size, bare = max(results.count / 1_000, 0.1), results.bare
+    size = max(results.count / 1_000, 0.1)
     created, running, settled = (results.phase(name) for name in ("created", "running", "settled"))
     steady, half = results.phase("steady"), results.phase("half")
-    yield Verdict("all workers made", "x bare", created.seconds / bare.created_s, 2)
+    yield from _times(results, results.bare, "x bare")
+    if results.alike is not None:
+        yield from _times(results, results.alike, "x alike")
     yield Verdict("all workers made", "CPU-s", created.cpu_s, 2 * size)
     yield Verdict("all workers made", CALLS, created.slurm_beyond_polls, 20)
-    yield Verdict("all workers running", "x bare", running.seconds / bare.running_s, 1.5)
     yield Verdict("all workers running", CALLS, running.slurm_beyond_polls, 20)
     yield Verdict("memory at full size", "MB", settled.rss_mb, memory_limit(results.count))
     yield Verdict("steady minute", "API writes", steady.api_writes, 0)
     yield Verdict("steady minute", "pod lists", steady.pod_lists, 0)
     yield Verdict("steady minute", "MB from Slurm", steady.slurm_received / 1e6, 1)
     yield Verdict("steady minute", "CPU-s", steady.cpu_s, max(size, 1))
-    allowed = (3 * bare.half_deleted_s + POLL_S) / bare.half_deleted_s
-    yield Verdict("half of them drained and deleted", "x bare", half.seconds / bare.half_deleted_s, allowed)
     yield Verdict("half of them drained and deleted", "CPU-s", half.cpu_s, 1.5 * size)
     yield Verdict("half of them drained and deleted", CALLS, half.slurm_beyond_polls, 20)
     if results.latencies_s:
         yield Verdict("Slurm state to pod condition, p99", "s", quantile(results.latencies_s, 0.99), 2)
+
+
+def _times(results: Results, limit: Bare, unit: str) -> Iterator[Verdict]:
+    """How much longer the operator takes than a bare loop."""
+    made, runs, leave = (results.phase(name).seconds for name in ("created", "running", "half"))
+    yield Verdict("all workers made", unit, made / limit.created_s, 2)
+    yield Verdict("all workers running", unit, runs / limit.running_s, 1.5)
+    allowed = (3 * limit.half_deleted_s + POLL_S) / limit.half_deleted_s
+    yield Verdict("half of them drained and deleted", unit, leave / limit.half_deleted_s, allowed)
 
 
 def memory_limit(count: int) -> float:
