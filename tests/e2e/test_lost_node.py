@@ -79,13 +79,16 @@ def test_a_machine_that_dies(
             pods[name]["spec"].get("nodeName") not in (None, machine.name) for name in lost
         )
 
-    wait_until(replaced, within=60, what="the workers are elsewhere")
+    # Kubernetes removes pods of a Node that is gone 40 to 80 s later.
+    wait_until(replaced, within=120, what="the workers are elsewhere")
+    made = time.monotonic()
     wait_until(lambda: lost - {drained} <= cluster.idle(), within=90, what="their Slurm nodes are idle")
-    took = time.monotonic() - began
-    print(f"\n{len(lost)} workers in service elsewhere {took:.1f} s after their machine was given up")
+    took = time.monotonic() - made
+    print(f"\nmade elsewhere {made - began:.1f} s after the end of their Node, idle {took:.1f} s later")
     # The records are those of the successors, and what an admin said of one is still said.
     wait_until(lambda: described_anew(cluster, lost, machine), within=30, what="comments of the new")
-    assert cluster.is_drained(drained, REASON)
+    # Slurm adds to it that the machine did not respond.
+    assert cluster.drain_reason(drained).split(" : ")[0] == REASON
     assert {name: uid(pod) for name, pod in cluster.workers().items() if name in stay} == stay
     assert cluster.wait_job(job, "COMPLETED", within=180)["Restarts"] == "0"
 

@@ -72,7 +72,7 @@ def test_a_bad_image_costs_no_more_than_the_limit(new_cluster: Callable[[], Slur
         within=60,
         what="the condition is good again",
     )
-    assert cluster.is_drained("cpu-1", "bad DIMM")
+    assert cluster.drain_reason("cpu-1") == "bad DIMM"
 
 
 def is_ready(pod: dict[str, Any]) -> bool:

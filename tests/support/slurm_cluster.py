@@ -81,11 +81,11 @@ class SlurmCluster:
         """Drain a Slurm node as an administrator does."""
         self.slurm("scontrol", "update", f"nodename={node}", "state=drain", f"reason={reason}")
 
-    def is_drained(self, node: str, reason: str) -> bool:
-        """Whether a Slurm node is drained, and still for that reason."""
+    def drain_reason(self, node: str) -> str:
+        """The reason of a Slurm node that is drained; of another one, its whole record."""
         record = self.slurm("scontrol", "show", "node", node)
-        found = re.search(r"State=(\S+).*Reason=(.*?) \[", record, re.DOTALL)
-        return found is not None and "DRAIN" in found[1] and found[2] == reason
+        found = re.search(r"State=\S*DRAIN.*Reason=(.*?) \[", record, re.DOTALL)
+        return found[1] if found else record
 
     def wait_idle(self, count: int, *, within: float = 90) -> set[str]:
         """Wait until exactly `count` Slurm nodes are idle."""

@@ -15,8 +15,8 @@ from coil.kube.resource import KubeObject
 from coil.slurm.wire import Reservation, ReservationUpdate
 from coil.support.objects import ObjectKey
 
-HURRY_S = 2.0
-"""Least seconds between two passes that follow at once: the polls tell too, a second later."""
+HURRY_S = 1.0
+"""Least seconds between two passes that follow at once: the polls tell too, a second or two later."""
 
 _NOTHING = (frozenset[str](), 0.0)
 
@@ -93,13 +93,12 @@ class Memory:
         """See `Snapshot.commented_at`."""
         return self._commented.get(owner, 0.0)
 
-    def may_hurry(self, owner: ObjectKey) -> bool:
-        """Whether to ask Slurm at once whether it has done what it was told; not again within seconds."""
-        now = self._clock()
-        if now - self._hurried.get(owner, -HURRY_S) < HURRY_S:
-            return False
-        self._hurried[owner] = now
-        return True
+    def hurry_in(self, owner: ObjectKey) -> float:
+        """Seconds until Slurm may be asked whether it has done what it was told; 0 but once in a while."""
+        now, last = self._clock(), self._hurried.get(owner, -HURRY_S)
+        if last <= now:
+            last = self._hurried[owner] = max(last + HURRY_S, now)
+        return last - now
 
     def reserved(self, owner: ObjectKey, put: ReservationUpdate, held: Reservation | None) -> None:
         """A reservation was written while Slurm showed `held`."""

@@ -115,8 +115,8 @@ class Reconciler:
         await self._report(seen, plan, problems, upkeep)
         if any(problem.retry for problem in problems):
             raise PassFailedError(problems)
-        if plan.frees and not freshness.ran_out and self._memory.may_hurry(key):
-            return After(0)
+        if plan.frees and not freshness.ran_out:
+            return After(min(plan.requeue_after, self._memory.hurry_in(key)))
         soon = upkeep.changed or freshness.ran_out
         return After(min(plan.requeue_after, SOON_S) if soon else plan.requeue_after)
 

@@ -4,7 +4,7 @@ Conditions of our own, present from the first pass, the second one from the firs
 
 | type | False when |
 |---|---|
-| `Reconciled` | a step of the pass failed, or pods that have to go wait for their Slurm nodes |
+| `Reconciled` | a step of the pass failed, or pods wait to leave, or an update waits |
 | `SlurmReachable` | Slurm gave no whole answer; nothing is drained, undrained or deleted then |
 """
 
@@ -20,7 +20,7 @@ from coil.api.nodeset import NodeSetStatus
 from coil.kinds.nodeset import times
 from coil.kinds.nodeset.pins import pins
 from coil.kinds.nodeset.plan import Plan
-from coil.kinds.nodeset.rollout import is_current
+from coil.kinds.nodeset.rollout import in_service, is_current
 from coil.kinds.nodeset.snapshot import Known, Snapshot, Unknown
 from coil.kinds.nodeset.states import count_states
 from coil.kinds.status import RECONCILED, SLURM_REACHABLE, Problem, condition, reconciled
@@ -43,7 +43,7 @@ def status(snapshot: Snapshot, plan: Plan, problems: Sequence[Problem], now: flo
     """The status after a pass."""
     live = snapshot.nodeset.status
     conditions = list(live.conditions)
-    for wanted in filter(None, (_slurm_reachable(snapshot), _reconciled(snapshot, plan, problems))):
+    for wanted in filter(None, (_slurm_reachable(snapshot), _reconciled(snapshot, plan, problems, now))):
         conditions = with_condition(conditions, wanted, times.text(now))
     return msgspec.structs.replace(
         live,
@@ -165,10 +165,21 @@ def shared_names(snapshot: Snapshot) -> list[Problem]:
     return [Problem("SlurmNodes", "SlurmNameShared", message)]
 
 
-def _reconciled(snapshot: Snapshot, plan: Plan, problems: Sequence[Problem]) -> Condition:
-    if problems or not plan.waiting:
+def _reconciled(snapshot: Snapshot, plan: Plan, problems: Sequence[Problem], now: float) -> Condition:
+    if problems or not (plan.waiting or _update_waits(snapshot, plan)):
         return reconciled(snapshot.nodeset, problems)
+    if not plan.waiting:
+        out = [worker.name for worker in plan.scaling.staying if not in_service(worker, snapshot, now)]
+        named = f": {_some(out)}" if out else ""
+        message = f"workers of an earlier revision wait, as others are not in service yet{named}"
+        return condition(snapshot.nodeset, RECONCILED, "False", "UpdateWaits", message)
     shown = [f"{name}: {why}" for name, why in sorted(plan.waiting.items())[:_SHOWN]]
     more = len(plan.waiting) - len(shown)
     message = "; ".join(shown) + (f"; and {more} more" if more else "")
     return condition(snapshot.nodeset, RECONCILED, "False", "PodsWaitToLeave", message)
+
+
+def _update_waits(snapshot: Snapshot, plan: Plan) -> bool:
+    """Old workers are left that a rolling update is to replace; with other strategies they may stay."""
+    rolling = snapshot.nodeset.spec.update_strategy.type == "RollingUpdate"
+    return rolling and not all(is_current(worker, snapshot) for worker in plan.scaling.staying)

@@ -88,13 +88,17 @@ def test_a_deletion_whose_event_was_lost_is_not_under_way_for_ever() -> None:
 
 
 def test_a_pass_follows_at_once_only_once_in_a_while() -> None:
+    """One that would follow sooner follows when it may."""
     clock = Clock()
     memory = Memory(clock)
-    assert memory.may_hurry(KEY)
-    assert not memory.may_hurry(KEY)
-    assert memory.may_hurry(ObjectKey("slurm", "cpu")), "each NodeSet for itself"
-    clock.now = HURRY_S
-    assert memory.may_hurry(KEY)
+    assert memory.hurry_in(KEY) == 0
+    clock.now = HURRY_S / 4
+    assert memory.hurry_in(KEY) == HURRY_S * 3 / 4
+    assert memory.hurry_in(ObjectKey("slurm", "cpu")) == 0, "each NodeSet for itself"
+    clock.now = HURRY_S / 2
+    assert memory.hurry_in(KEY) == HURRY_S / 2, "one is due already"
+    clock.now = HURRY_S * 3
+    assert memory.hurry_in(KEY) == 0
 
 
 def absent_for(

@@ -144,6 +144,24 @@ def test_pods_that_wait_to_leave_are_named_up_to_a_point() -> None:
     assert condition.message.endswith("; and 2 more")
 
 
+@pytest.mark.parametrize(
+    ("strategy", "state", "told"),
+    [
+        ("RollingUpdate", "DOWN", "UpdateWaits"),
+        ("RollingUpdate", "IDLE", "PodsWaitToLeave"),
+        ("OnDelete", "DOWN", "AllAsWanted"),
+    ],
+)
+def test_a_roll_that_waits_names_the_workers_that_are_out(strategy: str, state: str, told: str) -> None:
+    of = nodeset(replicas=2, updateStrategy={"type": strategy, "rollingUpdate": {"maxUnavailable": 1}})
+    pods = [pod(0), pod(1, revision=OLD_REVISION)]
+    seen = snapshot(pods, [record("gpu-0", state, "bad fan"), record("gpu-1", "MIXED")], of=of)
+    condition = find(report(seen).conditions, RECONCILED)
+    assert condition is not None
+    assert condition.reason == told
+    assert condition.message.endswith("not in service yet: gpu-0") == (told == "UpdateWaits")
+
+
 @pytest.mark.parametrize("silent", [True, False])
 def test_reasons_are_what_the_api_server_accepts(*, silent: bool) -> None:
     told = report(snapshot([pod(0)], None if silent else [record("gpu-0")], of=nodeset(replicas=0)))
