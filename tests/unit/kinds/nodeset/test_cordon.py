@@ -233,7 +233,6 @@ def test_workers_that_leave_for_another_cause_are_marked(cause: Cause) -> None:
         {"first": pod(0, ready=False)},
         {"held": Held(drains={"gpu-0": "bad fan"})},
     ],
-    ids=str,
 )
 def test_whoever_may_not_go_at_once_is_marked(members: dict[str, Any]) -> None:
     count = MANY + 2
