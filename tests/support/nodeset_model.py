@@ -22,6 +22,7 @@ from coil.kinds.nodeset.actions import (
     Undrain,
 )
 from coil.kinds.nodeset.drain import Cause
+from coil.kinds.nodeset.identity import slurm_name
 from coil.kinds.nodeset.joining import join
 from coil.kinds.nodeset.memory import Memory
 from coil.kinds.nodeset.plan import Plan, make_plan
@@ -34,7 +35,7 @@ from coil.slurm.view import ClusterView
 from coil.support.objects import ObjectKey
 from coil.support.reasons import REASON_PREFIX
 from tests.support import workers as build
-from tests.support.nodeset_world import Harm, Pod, Record, World
+from tests.support.nodeset_world import HOST_NETWORK, POOL, Harm, Pod, Record, World
 
 KEY = ObjectKey(build.NAMESPACE, "gpu")
 
@@ -101,7 +102,8 @@ class Operator:
         if view is not None:
             doubt = "; ".join(view.node_doubts)
             slurm = Known(observed_at=view.observed_at, fresh=fresh, node_count=len(view.nodes), doubt=doubt)
-        workers = self.memory.with_absences(KEY, join(self.cache.values(), world.host_view, view), slurm)
+        joined = join(self.cache.values(), world.host_view, view, lambda pod: slurm_name(pod) in world.rivals)
+        workers = self.memory.with_absences(KEY, joined, slurm)
         return Snapshot(
             nodeset=world.nodeset(),
             revision=world.revision,
@@ -110,6 +112,8 @@ class Operator:
             slurm=slurm,
             held=held.read(world.nodeset().metadata.annotations),
             settled=self.settled(),
+            nodes=world.host_views() if world.daemon else (),
+            placement=None if world.fault else POOL,
             fault=Fault(reason="ControllerMissing", message="none") if world.fault else None,
         )
 
@@ -153,11 +157,11 @@ class Operator:
     def _judge_update(self, before: set[str], *, in_step: bool) -> None:
         """I4: the pass took no worker out of service beyond the limit."""
         world, after = self.world, self.world.out_for_update()
-        limit = scaled(world.limit, world.replicas)
+        limit = scaled(world.limit, world.wanted)
         if in_step and after - before and world.unavailable() + len(after) > limit:
             raise Harm(
                 f"I4: {sorted(after)} are drained for the update while {world.unavailable()} of"
-                f" {world.replicas} are unavailable; at most {limit} may be out"
+                f" {world.wanted} are unavailable; at most {limit} may be out"
             )
 
 
@@ -219,19 +223,36 @@ class Hands:
         if action.name in world.pods:
             self._stopped.add(CreatePod)
             return
-        world.pods[action.name] = Pod(
-            name=action.name,
+        pod = Pod(
+            name=f"{action.name}{world.number()}" if world.daemon else action.name,
             uid=f"uid-{world.number()}",
             revision=world.revision,
             created=world.clock,
-            labels={},
+            slurm=action.hostname or ("" if world.kind == HOST_NETWORK else action.name),
+            pinned=action.node,
             annotations={keys.ANNOTATION_POD_CORDON: "true"} if action.cordoned else {},
             users_cordon=action.cordoned,
         )
-        if action.name in world.lost_cordons and not action.cordoned:
-            raise Harm(f"I3: the user's cordon of {action.name} ended with the pod before")
-        world.lost_cordons.discard(action.name)
+        if world.daemon:
+            self._judge_daemon(pod)
+        world.pods[pod.name] = pod
+        place = world.place(pod)
+        if place in world.lost_cordons and not action.cordoned:
+            raise Harm(f"I3: the user's cordon of {place} ended with the pod before")
+        world.lost_cordons.discard(place)
         self.created += 1
+
+    def _judge_daemon(self, new: Pod) -> None:
+        """One worker for each machine that should have one, each with a name of its own."""
+        world = self.world
+        if new.pinned not in world.eligible():
+            raise Harm(f"a worker was made for {new.pinned}, which takes none")
+        for pod in world.pods.values():
+            ended = pod.phase in ("Failed", "Succeeded")
+            if not (ended and pod.terminating) and world.place(pod) == new.pinned:
+                raise Harm(f"a second worker was made for {new.pinned}")
+            if not ended and pod.slurm == new.slurm:
+                raise Harm(f"a worker was made with the host name of {pod.name}, {pod.slurm}")
 
     def _delete(self, action: DeletePod) -> None:
         world, pod = self.world, self.world.pods.get(action.name)
@@ -243,13 +264,13 @@ class Hands:
             return
         self._judge_deletion(pod)
         if action.cause is Cause.UPDATE and world.serves(pod) and self.in_step:
-            limit = scaled(world.limit, world.replicas)
-            if world.unavailable() + 1 > limit and len(world.pods) <= world.replicas:
+            limit = scaled(world.limit, world.wanted)
+            if world.unavailable() + 1 > limit and len(world.pods) <= world.wanted:
                 raise Harm(
                     f"I4: {pod.name} was deleted for the update, {world.unavailable()} were out already"
                 )
         if pod.users_cordon and action.cause is Cause.UPDATE:
-            world.lost_cordons.add(pod.name)
+            world.lost_cordons.add(world.place(pod))
         pod.terminating = True
         world.touch(pod)
         if not pod.node:
@@ -258,13 +279,13 @@ class Hands:
     def _judge_deletion(self, pod: Pod) -> None:
         """I1 and I2 against the truth."""
         world = self.world
-        if world.busy(pod.name) and pod.running:
+        if world.busy(pod.slurm) and pod.running:
             raise Harm(f"I1: {pod.name} was deleted while a job runs there")
         if pod.phase in ("Failed", "Succeeded") or not pod.ran:
             return
         if not world.slurm_up:
             raise Harm(f"I2: {pod.name} was deleted while Slurm is silent")
-        record = world.records.get(pod.name)
+        record = world.records.get(pod.slurm)
         if record is None:
             if world.doubts:
                 raise Harm(f"I2: {pod.name} was deleted because of a partial list")
@@ -328,8 +349,8 @@ class Hands:
             raise Harm(f"I3: reason {record.foreign!r} of {name} was replaced by {reason!r}")
         if record.reason.startswith("Not responding") and reason != record.reason:
             raise Harm(f"Slurm's own reason of the silent {name} was replaced")
-        if "pending termination" in reason and name in self.world.pods:
-            pod = self.world.pods[name]
+        pod = self.world.pod_of(name)
+        if "pending termination" in reason and pod is not None:
             marked = keys.ANNOTATION_POD_CORDON in pod.annotations or pod.uid in self.scaled_in
             if self.in_step and pod.ran and not marked:
                 raise Harm(f"I12: {name} was drained although neither its pod nor the replicas say why")
@@ -340,6 +361,7 @@ class Hands:
     def _undrain(self, name: str, record: Record) -> None:
         if record.foreign:
             raise Harm(f"I3: {name} was undrained although somebody else holds it")
+        self._judge_return(name)
         record.drain = False
         if record.base != "DOWN":
             record.reason = ""
@@ -347,9 +369,14 @@ class Hands:
     def _judge_resume(self, name: str, record: Record) -> None:
         if record.foreign:
             raise Harm(f"I3: {name} was resumed although somebody else holds it")
-        pod = self.world.pods.get(name)
+        self._judge_return(name)
+        pod = self.world.pod_of(name)
         if self.in_step and (pod is None or pod.terminating):
             raise Harm(f"{name} was resumed although its pod ends")
+
+    def _judge_return(self, name: str) -> None:
+        if name in self.world.rivals:
+            raise Harm(f"I1: {name} returned to service although another NodeSet's pod has that name")
 
     def _known(self, names: Iterable[str]) -> list[tuple[str, Record]]:
         return [(name, self.world.records[name]) for name in names if name in self.world.records]

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from coil.api import keys
-from tests.support.nodeset_world import Pod, Record, World
+from coil.kinds.nodeset.drain import POD_TERMINATING
+from tests.support.nodeset_world import HOST_NETWORK, Host, Pod, Record, World
 
 REVISIONS = ("rev-0", "rev-1", "rev-2")
 REASONS = ("bad fan", "xid 79")
@@ -58,12 +59,14 @@ def step_all(world: World, _which: int = 0) -> None:
 
 def step(world: World, pod: Pod) -> None:
     """What happens next to one pod if all goes well."""
+    if pod.node and pod.node not in world.hosts:
+        _vanish(world, pod)  # the garbage collector of Kubernetes
+        return
     if pod.terminating:
         _end(world, pod)
         return
     if not pod.node:
-        pod.node = next(host for host in world.hosts if host not in {p.node for p in world.pods.values()})
-        world.touch(pod)
+        _schedule(world, pod)
     elif pod.phase == "Pending":
         _start(world, pod)
         world.touch(pod)
@@ -71,7 +74,20 @@ def step(world: World, pod: Pod) -> None:
         _turn_ready(world, pod)
         world.touch(pod)
     if pod.running and world.slurm_up:
-        world.records.setdefault(pod.name, Record()).silent = False
+        world.records.setdefault(pod.slurm, Record()).silent = False
+
+
+def _schedule(world: World, pod: Pod) -> None:
+    taken = {other.node for other in world.pods.values()}
+    if world.daemon:
+        free = [pod.pinned] if pod.pinned in world.eligible() else []
+    else:
+        free = [host for host in world.hosts if host not in taken]
+    if free:
+        pod.node = free[0]
+        if world.kind == HOST_NETWORK:
+            pod.slurm = pod.node
+        world.touch(pod)
 
 
 def heal(world: World) -> None:
@@ -80,6 +96,9 @@ def heal(world: World) -> None:
     world.broken.clear()
     world.jobs.clear()
     world.cordoned.clear()
+    world.rivals.clear()
+    for host in world.hosts.values():
+        host.taint = host.override = ""
     for record in world.records.values():
         # An admin who resumes a node between two looks of the operator may have to do so again.
         if record.foreign or record.reason in REASONS or record.reason.startswith("Not responding"):
@@ -94,11 +113,15 @@ def heal(world: World) -> None:
 def is_as_wanted(world: World) -> bool:
     """As many workers as wanted, all of the wanted revision, in service and unmarked."""
     pods = world.pods.values()
-    return len(pods) == world.replicas and all(
+    if world.daemon and sorted((p.node, p.slurm) for p in pods) != [
+        (host, world.hostname(host)) for host in world.eligible()
+    ]:
+        return False
+    return len(pods) == world.wanted and all(
         pod.healthy
         and pod.revision == world.revision
         and keys.ANNOTATION_POD_CORDON not in pod.annotations
-        and (record := world.records.get(pod.name)) is not None
+        and (record := world.records.get(pod.slurm)) is not None
         and record.base == "IDLE"
         and not record.drain
         for pod in pods
@@ -118,17 +141,22 @@ def _turn_unready(_world: World, pod: Pod) -> None:
 
 
 def _pull_fails(world: World, pod: Pod) -> None:
-    pod.node = pod.node or world.hosts[-1]
-    pod.waiting = "ImagePullBackOff"
+    if not pod.node:
+        _schedule(world, pod)
+    pod.waiting = "ImagePullBackOff" if pod.node else None
 
 
 def _comes_alive(world: World, pod: Pod) -> None:
     """It starts, registers and gets a job before any cache shows it."""
+    if not pod.node:
+        _schedule(world, pod)
+    if not pod.node:
+        return
     _start(world, pod)
     _turn_ready(world, pod)
-    if world.slurm_up and pod.name not in world.records:
-        world.records[pod.name] = Record()
-        world.jobs[world.number()] = pod.name
+    if world.slurm_up and pod.slurm not in world.records:
+        world.records[pod.slurm] = Record()
+        world.jobs[world.number()] = pod.slurm
 
 
 def _evict(world: World, pod: Pod) -> None:
@@ -153,7 +181,7 @@ def _end(world: World, pod: Pod) -> None:
 def _vanish(world: World, pod: Pod) -> None:
     """Deleted by force: no good-bye, the record keeps its state; its jobs are lost."""
     pod.gone = True
-    world.drop_jobs(pod.name)
+    world.drop_jobs(pod.slurm)
     del world.pods[pod.name]
 
 
@@ -242,6 +270,71 @@ def _answers_partially(world: World, which: int) -> None:
     world.doubts = ("one node could not be read",) if which % 3 == 0 else ()
 
 
+def _machine_comes(world: World, which: int) -> None:
+    if len(world.hosts) < 7:
+        world.hosts.setdefault(f"kn-{which % 8}", Host())
+
+
+def _machine_goes(world: World, which: int) -> None:
+    """Its pods are there until they are collected; nothing says good-bye, and jobs are lost."""
+    if world.hosts:
+        name = sorted(world.hosts)[which % len(world.hosts)]
+        del world.hosts[name]
+        world.cordoned.discard(name)
+        for pod in world.pods.values():
+            if pod.node == name:
+                world.drop_jobs(pod.slurm)
+
+
+def to_host(change: Callable[[Host, int], None]) -> Callable[[World, int], None]:
+    """A happening to one of the machines."""
+
+    def happen(world: World, which: int) -> None:
+        if world.hosts:
+            change(world.hosts[sorted(world.hosts)[which % len(world.hosts)]], which)
+
+    return happen
+
+
+def _relabel(host: Host, _which: int) -> None:
+    host.pool = "cpu" if host.pool == "gpu" else "gpu"
+
+
+def _taint(host: Host, which: int) -> None:
+    host.taint = "" if host.taint else ("NoSchedule", "NoExecute")[which % 2]
+
+
+def _rename(host: Host, which: int) -> None:
+    """Names that collide with one another, with those of other machines, and that are none."""
+    host.override = ("", "gpu-017", "kn-1", "gpu-018", "a.b")[which % 5]
+
+
+def _rival_comes(world: World, which: int) -> None:
+    names = sorted({pod.slurm for pod in world.pods.values()} - {""})
+    if names:
+        world.rivals.add(names[which % len(names)])
+
+
+def _rival_is_drained(world: World, which: int) -> None:
+    """By the operator, as it works for the other NodeSet."""
+    names = [n for n in sorted(world.rivals & world.records.keys()) if not world.records[n].foreign]
+    if names:
+        record = world.records[names[which % len(names)]]
+        if not record.drain and record.base == "IDLE":
+            record.drain, record.reason_at = True, world.clock
+            record.reason = "slurm-operator: Pod (slurm/cpu-0) is pending termination for scale-in"
+
+
+def _rival_goes(world: World, which: int) -> None:
+    """With its good-bye, unless somebody holds the node: then it leaves the reason alone."""
+    if world.rivals:
+        name = sorted(world.rivals)[which % len(world.rivals)]
+        world.rivals.discard(name)
+        if (record := world.records.get(name)) is not None and not record.foreign:
+            world.set_down(record, POD_TERMINATING)
+            world.drop_jobs(name)
+
+
 def _alive(_world: World, pod: Pod) -> bool:
     return pod.running and not pod.terminating
 
@@ -285,3 +378,19 @@ MOVES = {
     "slurmrestd stops or starts": Move(_slurm_turns, 2),
     "slurmrestd answers partially": Move(_answers_partially, 1),
 }
+
+RIVALS = {
+    "another NodeSet's pod gets the name of one of ours": Move(_rival_comes, 6),
+    "another NodeSet's pod is drained": Move(_rival_is_drained, 6),
+    "another NodeSet's pod goes": Move(_rival_goes, 2),
+}
+"""What happens besides where Slurm names are those of machines."""
+
+MACHINES = RIVALS | {
+    "a machine comes": Move(_machine_comes, 4),
+    "a machine goes": Move(_machine_goes, 2),
+    "a machine is put into or out of the pool": Move(to_host(_relabel), 4),
+    "a machine is tainted or not": Move(to_host(_taint), 3),
+    "a machine is renamed": Move(to_host(_rename), 3),
+}
+"""What happens besides where every machine has its worker."""

@@ -11,7 +11,7 @@ from coil.api.nodeset import NodeSet
 from coil.kinds.nodeset import times
 from coil.kinds.nodeset.joining import join
 from coil.kinds.nodeset.snapshot import Known, Snapshot, Unknown, Worker, mostly_absent
-from coil.kube.views import NodeView, PodView
+from coil.kube.views import AffinityView, NodeView, PodView
 from coil.slurm.view import ClusterView, index_jobs
 from coil.slurm.wire import SlurmJob, SlurmNode
 
@@ -20,6 +20,7 @@ __all__ = [
     "host",
     "job",
     "nodeset",
+    "pinned_to",
     "pod",
     "record",
     "replace",
@@ -122,6 +123,13 @@ def pod(  # noqa: PLR0913 -- every argument is one fact about a pod
         },
         PodView,
     )
+
+
+def pinned_to(node: str) -> AffinityView:
+    """What binds a pod to one node."""
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    return msgspec.convert({"nodeAffinity": required}, AffinityView)
 
 
 def record(name: str, state: str = "IDLE", reason: str = "", **members: Any) -> SlurmNode:

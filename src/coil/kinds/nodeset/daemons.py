@@ -44,6 +44,7 @@ def plan_daemons(snapshot: Snapshot) -> Scaling:
         return Scaling(desired=snapshot.nodeset.status.desired, mine=mine, condemned=told)
     places = list(_places(snapshot, snapshot.placement, mine))
     condemned = {uid: cause for place in places for uid, cause in _condemned(place)}
+    condemned |= {worker.uid: Cause.SCALE_IN for worker in _stranded(snapshot, mine)}
     empty = [place for place in places if place.verdict.run and not place.workers]
     allowed, refusals = _distinct(empty, mine)
     condemned |= condemn_foreign(foreign, missing=len(allowed))
@@ -71,6 +72,15 @@ def _places(snapshot: Snapshot, where: Placement, mine: Iterable[Worker]) -> Ite
             there[worker.pod.spec.node_name or worker.pod.pinned_node].append(worker)
     for node in sorted(snapshot.nodes, key=lambda node: node.metadata.name):
         yield _Place(node, judge(where, node), there.get(node.metadata.name, ()))
+
+
+def _stranded(snapshot: Snapshot, mine: Iterable[Worker]) -> Iterator[Worker]:
+    """Pods that wait for a node that is gone; Kubernetes collects only those that were bound to one."""
+    there = {node.metadata.name for node in snapshot.nodes}
+    for worker in mine:
+        waits = not (worker.terminating or worker.finished or worker.pod.spec.node_name)
+        if waits and worker.pod.pinned_node and worker.pod.pinned_node not in there:
+            yield worker
 
 
 def _condemned(place: _Place) -> Iterator[tuple[str, Cause]]:

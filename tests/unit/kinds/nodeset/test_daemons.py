@@ -7,6 +7,7 @@ import pytest
 
 from coil.api import keys
 from coil.api.nodeset import NodeSet
+from coil.kinds.nodeset.actions import DeletePod
 from coil.kinds.nodeset.daemons import plan_daemons
 from coil.kinds.nodeset.departures import DAEMON_PAUSE
 from coil.kinds.nodeset.drain import Cause
@@ -16,7 +17,7 @@ from coil.kinds.nodeset.scaling import Scaling
 from coil.kinds.nodeset.snapshot import Snapshot
 from coil.kinds.nodeset.times import text
 from coil.kube.views import NodeView, PodSpecView, PodView
-from tests.support.workers import NOW, OLD_REVISION, nodeset, pod, record, snapshot
+from tests.support.workers import NOW, OLD_REVISION, nodeset, pinned_to, pod, record, snapshot
 
 DAEMON = nodeset(scalingMode="DaemonSet")
 
@@ -75,6 +76,17 @@ def test_a_worker_on_a_lost_node_stays() -> None:
 
 def test_a_worker_of_a_node_that_is_gone_is_left_to_kubernetes() -> None:
     assert plan([daemon(0, "kn-9")], [node("kn-1")]).condemned == {}
+
+
+@pytest.mark.parametrize(("machine", "goes"), [("kn-9", True), ("kn-1", False)])
+def test_a_worker_that_waits_for_a_node_that_is_gone_goes(machine: str, *, goes: bool) -> None:
+    """No garbage collector of Kubernetes takes it: it was never bound to the node."""
+    waiting = msgspec.structs.replace(
+        daemon(0, "", machine, phase="Pending"),
+        spec=PodSpecView(hostname=machine, affinity=pinned_to(machine)),
+    )
+    made = make_plan(seen([waiting], [node("kn-1")]), NOW)
+    assert [action.name for action in made.actions if isinstance(action, DeletePod)] == ["gpu-0"] * goes
 
 
 def test_a_terminating_pod_holds_its_node() -> None:

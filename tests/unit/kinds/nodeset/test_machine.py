@@ -7,7 +7,7 @@ should be and then stay silent. COIL_EXAMPLES=1000 searches longer, and for new 
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain, repeat
 
 import pytest
@@ -18,21 +18,29 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from coil.kinds.nodeset import cordon
 from coil.kinds.nodeset.drain import own_cause
 from coil.kinds.nodeset.plan import Plan
+from coil.kube.expectations import EXPIRY
 from tests.support.nodeset_model import Operator
-from tests.support.nodeset_moves import MOVES, heal, is_as_wanted, step_all
-from tests.support.nodeset_world import World
+from tests.support.nodeset_moves import MACHINES, MOVES, RIVALS, Move, heal, is_as_wanted, step_all
+from tests.support.nodeset_world import DAEMONS, HOST_NETWORK, ORDINALS, World
 
-NAMES = tuple(name for name, weight in MOVES.items() for _ in range(weight.weight))
 WHICH = st.integers(min_value=0, max_value=30)
-HAPPENINGS = st.lists(st.tuples(st.sampled_from(NAMES), WHICH), max_size=4)
 FAULTS = st.lists(st.sampled_from(["ok", "ok", "ok", "job", "job", "fail", "crash"]), max_size=8)
 """What becomes of each request of a pass; with `job` a job starts somewhere just before it."""
 SIGHT = st.sampled_from(["all", "all", "all", "some", "none"])
 ROUNDS = 80
 
 
+def happenings(moves: Mapping[str, Move]) -> st.SearchStrategy[list[tuple[str, int]]]:
+    """What happens between two passes."""
+    names = [name for name, move in moves.items() for _ in range(move.weight)]
+    return st.lists(st.tuples(st.sampled_from(names), WHICH), max_size=4)
+
+
 class NodeSetMachine(RuleBasedStateMachine):
-    """Rounds of happenings and passes."""
+    """Rounds of passes; what happens between them is given by those who inherit."""
+
+    kind = ORDINALS
+    moves: Mapping[str, Move] = MOVES
 
     @initialize(
         replicas=st.integers(1, 5),
@@ -44,23 +52,25 @@ class NodeSetMachine(RuleBasedStateMachine):
         """A cluster that has settled, some of its workers busy; of few workers some may count as many."""
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(cordon, "MANY", many)
-        self.world = World(replicas, limit, "rev-0")
+        self.world = World(replicas, limit, "rev-0", self.kind)
         self.operator = Operator(self.world)
+        self.seen_at = self.world.clock
         for _ in range(6):
             self.advance()
         assert is_as_wanted(self.world), self.describe()
-        for index, name in enumerate(sorted(self.world.pods)):
+        for index, name in enumerate(sorted(pod.slurm for pod in self.world.pods.values())):
             if busy >> index & 1:
                 self.world.jobs[self.world.number()] = name
 
-    @rule(happenings=HAPPENINGS, sight=SIGHT, poll=st.booleans(), faults=FAULTS)
-    def round(self, happenings: list[tuple[str, int]], sight: str, faults: list[str], *, poll: bool) -> None:
-        for name, which in happenings:
+    def round(self, happened: list[tuple[str, int]], sight: str, faults: list[str], *, poll: bool) -> None:
+        """Things happen, and the operator makes a pass."""
+        for name, which in happened:
             pods_before = self.pod_versions()
-            MOVES[name].happen(self.world, which)
+            self.moves[name].happen(self.world, which)
             if self.pod_versions() != pods_before:
                 self.operator.in_step = False
-        self.look(sight)
+        # A watch is late by less than the time for which a process waits to see what it did.
+        self.look("all" if self.world.clock - self.seen_at >= EXPIRY else sight)
         if poll:
             self.operator.poll()
         self.operator.run_pass(chain(faults, repeat("ok")))
@@ -73,6 +83,7 @@ class NodeSetMachine(RuleBasedStateMachine):
         """The watch delivers all, some or none of what happened to pods."""
         if sight == "all":
             self.operator.see_all()
+            self.seen_at = self.world.clock
         elif sight == "some":
             for name in sorted({*self.operator.cache, *self.world.pods})[::2]:
                 self.operator.see_pod(name)
@@ -105,7 +116,7 @@ class NodeSetMachine(RuleBasedStateMachine):
         """Everything works, and time goes on."""
         step_all(self.world)
         self.world.clock += 20
-        self.operator.see_all()
+        self.look("all")
         self.operator.poll()
         return self.operator.run_pass(all_well())
 
@@ -116,7 +127,11 @@ class NodeSetMachine(RuleBasedStateMachine):
             for w in snapshot.workers
         ]
         return "\n".join(
-            [f"replicas {self.world.replicas} of {self.world.revision}", *lines, repr(self.operator.decide())]
+            [
+                f"{self.world.wanted} of {self.world.revision} on {self.world.hosts}",
+                *lines,
+                repr(self.operator.decide()),
+            ]
         )
 
 
@@ -125,7 +140,38 @@ def all_well() -> Iterator[str]:
     return repeat("ok")
 
 
-TestNodeSet = NodeSetMachine.TestCase
-TestNodeSet.settings = settings(
-    max_examples=int(os.environ.get("COIL_EXAMPLES", "40")), stateful_step_count=30
+class OrdinalMachine(NodeSetMachine):
+    """Workers with ordinals, named after their pods."""
+
+    @rule(happened=happenings(MOVES), sight=SIGHT, poll=st.booleans(), faults=FAULTS)
+    def act(self, happened: list[tuple[str, int]], sight: str, faults: list[str], *, poll: bool) -> None:
+        self.round(happened, sight, faults, poll=poll)
+
+
+class HostNetworkMachine(NodeSetMachine):
+    """Workers with ordinals on the host network; pods of another NodeSet come to have their names."""
+
+    kind = HOST_NETWORK
+    moves = MOVES | RIVALS
+
+    @rule(happened=happenings(moves), sight=SIGHT, poll=st.booleans(), faults=FAULTS)
+    def act(self, happened: list[tuple[str, int]], sight: str, faults: list[str], *, poll: bool) -> None:
+        self.round(happened, sight, faults, poll=poll)
+
+
+class DaemonMachine(NodeSetMachine):
+    """A worker for each machine; machines come, go, are relabelled, tainted, cordoned and renamed."""
+
+    kind = DAEMONS
+    moves = MOVES | MACHINES
+
+    @rule(happened=happenings(moves), sight=SIGHT, poll=st.booleans(), faults=FAULTS)
+    def act(self, happened: list[tuple[str, int]], sight: str, faults: list[str], *, poll: bool) -> None:
+        self.round(happened, sight, faults, poll=poll)
+
+
+SETTINGS = settings(max_examples=int(os.environ.get("COIL_EXAMPLES", "40")), stateful_step_count=30)
+TestOrdinals, TestHostNetwork, TestDaemons = (
+    machine.TestCase for machine in (OrdinalMachine, HostNetworkMachine, DaemonMachine)
 )
+TestOrdinals.settings = TestHostNetwork.settings = TestDaemons.settings = SETTINGS
