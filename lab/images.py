@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lab import rootfs
+from lab import rootfs, sbom
 
 ROOT = Path(__file__).resolve().parent.parent
 BASE_IMAGE = "coil.local/base:lab"
@@ -105,16 +105,17 @@ def build(names: Iterable[str] = DEFAULT, *, report: Callable[[str], None] = pri
             made[name] = archive = archive_path(image)
             if not archive.exists():
                 _build_one(image, archive, report)
-            _name_archive(name, archive)
+            _name_file(f"{name}.tar", archive)
+            _name_file(f"{name}.cdx.json", sbom.ensure(archive, image.reference))
     return made
 
 
-def _name_archive(name: str, archive: Path) -> None:
-    """Let `<name>.tar` point at the newest archive, for people and scripts."""
-    link = archive.with_name(f"{name}.tar")
-    if not link.is_symlink() or link.readlink() != Path(archive.name):
+def _name_file(name: str, file: Path) -> None:
+    """Let a plain name point at the newest file, for people and scripts."""
+    link = file.with_name(name)
+    if not link.is_symlink() or link.readlink() != Path(file.name):
         link.unlink(missing_ok=True)
-        link.symlink_to(archive.name)
+        link.symlink_to(file.name)
 
 
 def archives(names: Iterable[str] = IMAGES) -> dict[str, Path]:
@@ -162,6 +163,7 @@ def _build_one(image: Image, archive: Path, report: Callable[[str], None]) -> No
     made_before = sorted(archive.parent.glob(f"{image.name}-*.tar"), key=lambda path: path.stat().st_mtime)
     for old in made_before[:-2]:
         old.unlink()
+        sbom.path_of(old).unlink(missing_ok=True)
     report(
         f"    {image.reference}: {archive.stat().st_size / 1e6:.0f} MB, built in {built - began:.0f} s, "
         f"archived in {time.monotonic() - built:.0f} s"
@@ -187,6 +189,19 @@ def _run_build(image: Image, work: Path) -> None:
     if image.wheels:
         command.append(f"--volume={_wheels(image)}:/wheels:ro")
     _buildah(*command, str(ROOT / image.context))
+
+
+def extend(image: str, folder: Path, archive: Path, *, name: str) -> None:
+    """Build the Containerfile of a folder, which names one of our images as `name`, into an archive."""
+    with rootfs.locked("images"):
+        _buildah("pull", "--quiet", f"docker-archive:{archive_path(IMAGES[image])}")
+        sources = archive.with_suffix(".sources")
+        sources.write_text(rootfs.sources_text())
+        options = ["--pull-never", "--isolation=chroot", f"--secret=id=apt-sources,src={sources}"]
+        options += [f"--volume={_apt_store()}:/var/cache/install-packages"]
+        options += [f"--from={IMAGES[image].reference}", f"--tag={name}-extended"]
+        _buildah("build", *options, str(folder))
+        _buildah("push", f"{name}-extended", f"docker-archive:{archive}")
 
 
 def _apt_store() -> Path:

@@ -3,10 +3,12 @@
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from lab.apiserver import ApiServer
+from tests.support.charts import template
 from tests.support.manager import KEYS, Manager, Namespace, controller, eventually
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(120)]
@@ -41,7 +43,11 @@ def test_secure_metrics_are_for_those_who_may_read_them(managed_server: ApiServe
     space.kubectl("create", "clusterrole", role, "--verb=get", "--non-resource-url=/metrics")
     account = f"--serviceaccount={space.name}:reader"
     space.kubectl("create", "clusterrolebinding", role, f"--clusterrole={role}", account)
-    with Manager(managed_server, "--metrics-secure", namespaces=[space.name]) as manager:
+    manager = Manager(managed_server, namespaces=[space.name])
+    manager.add_flags(
+        _metrics_flags(f"operator.metricsPort={manager.metrics_port}", "operator.metricsSecure=true")
+    )
+    with manager:
         manager.wait_working()
 
         def status(token: str | None) -> int:
@@ -53,6 +59,49 @@ def test_secure_metrics_are_for_those_who_may_read_them(managed_server: ApiServe
         code, text = manager.scrape(space.kubectl("create", "token", "reader").strip())
         assert code == 200
         assert "workqueue_adds_total" in text
+
+
+def test_a_metrics_port_of_zero_listens_nowhere(managed_server: ApiServer) -> None:
+    """Field case HLM-15, with the flags that the chart gives for it."""
+    space = Namespace(managed_server)
+    with Manager(managed_server, namespaces=[space.name]) as manager:
+        manager.wait_working()
+        assert _listening(manager) == {manager.health_port, manager.metrics_port}
+    silent = Manager(managed_server, namespaces=[space.name])
+    silent.add_flags(_metrics_flags("operator.metricsPort=0"))
+    with silent:
+        silent.wait_working()
+        assert _listening(silent) == {silent.health_port}
+
+
+def _metrics_flags(*values: str) -> list[str]:
+    """What the chart tells the operator about metrics."""
+    sets = [word for value in values for word in ("--set", value)]
+    documents = template("slurm-operator", *sets, release="slurm-operator")
+    (pod,) = [
+        each["spec"]["template"]["spec"]
+        for each in documents
+        if (each["kind"], each["metadata"]["name"]) == ("Deployment", "slurm-operator")
+    ]
+    flags: list[str] = pod["containers"][0]["args"]
+    address = flags.index("--metrics-addr")
+    return [*flags[address : address + 2], *(flag for flag in flags if flag == "--metrics-secure")]
+
+
+def _listening(manager: Manager) -> set[int]:
+    """Ports that the process itself listens at."""
+    links = [
+        str(each.readlink())
+        for each in Path(f"/proc/{manager.process.pid}/fd").iterdir()
+        if each.is_symlink()
+    ]
+    inodes = {link[8:-1] for link in links if link.startswith("socket:[")}
+    rows = [
+        line.split()
+        for table in ("tcp", "tcp6")
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]
+    ]
+    return {int(row[1].rsplit(":", 1)[1], 16) for row in rows if row[3] == "0A" and row[9] in inodes}
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -13,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import images
+from lab import images, sbom
 from tests.support.container import Container, image_config, unpacked, write
 
 pytestmark = [
@@ -58,6 +60,46 @@ def status(port: int, path: str) -> int:
 
 
 # --- content -----------------------------------------------------------------------------------------
+
+
+def materials(name: str) -> dict[str, str]:
+    """What the image's bill of materials has, by name."""
+    archive = images.build([name])[name]
+    document = json.loads(sbom.path_of(archive).read_text())
+    return {each["name"]: each["version"] for each in document["components"]}
+
+
+def test_the_bill_of_materials_is_what_dpkg_and_pip_installed() -> None:
+    listed = materials("slurmd")
+    query = ["dpkg-query", f"--admindir={root_of('slurmd')}/var/lib/dpkg", "--show"]
+    shown = subprocess.run(
+        [*query, "--showformat=${Package} ${Version}\\n"], capture_output=True, text=True, check=True
+    )
+    assert listed == dict(line.split() for line in shown.stdout.splitlines())
+    locked = re.findall(
+        r"^([\w.-]+)==(\S+) \\$", (images.ROOT / "requirements/runtime.lock").read_text(), re.MULTILINE
+    )
+    operator = {name.lower().replace("_", "-"): version for name, version in materials("operator").items()}
+    assert {name: operator.get(name) for name, _ in locked} == dict(locked)
+    assert list(materials("tools")) == ["busybox-static"]
+
+
+def test_the_three_lines_of_the_docs_extend_an_image(tmp_path: Path) -> None:
+    """With the words of docs/images.md, over the lab's image; install-packages needs the archive."""
+    page = (images.ROOT / "docs/images.md").read_text().split("## Extend")[1]
+    lines = page.split("```Dockerfile\n")[1].split("```")[0]
+    write(tmp_path / "prolog.sh", b"#!/bin/sh\n", 0, 0o755)
+    (tmp_path / "Containerfile").write_text(lines)
+    archive = tmp_path / "image.tar"
+    try:
+        images.extend("slurmd", tmp_path, archive, name="registry.example/slurmd:26.05")
+    except images.BuildError as error:
+        if re.search(r"Failed to fetch|Could not connect|Temporary failure", str(error)):
+            pytest.skip("no Debian archive within reach")
+        raise
+    added = {each["name"] for each in sbom.document(archive, "extended")["components"]}
+    assert added > set(materials("slurmd"))
+    assert "lua5.4" in added
 
 
 @pytest.mark.parametrize("name", SLURM)

@@ -18,7 +18,7 @@ import time
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -126,6 +126,10 @@ class Manager:
             *([f"--namespaces={','.join(namespaces)}"] if namespaces else []),
             *flags,
         ]
+
+    def add_flags(self, flags: Iterable[str]) -> None:
+        """Flags that win over those before, until it is started."""
+        self._flags += flags
 
     def __enter__(self) -> Self:
         kubeconfig = self._kubeconfig
