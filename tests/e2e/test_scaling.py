@@ -1,5 +1,7 @@
 """Scale out, scale in: workers come at once, go when their jobs have ended, idle ones first."""
 
+import time
+
 import pytest
 
 from tests.support.kubectl import wait_until
@@ -82,7 +84,9 @@ def test_nothing_is_deleted_while_slurm_cannot_be_asked(cluster: SlurmCluster) -
     assert (record["JobState"], record["ExitCode"], record["Restarts"]) == ("COMPLETED", "0:0", "0")
     again = next(part for part in cluster.manifests(replicas=0).split("---\n") if "kind: RestApi" in part)
     cluster.kubectl.apply(again)
+    back = time.monotonic()
     wait_until(lambda: not cluster.workers(), within=60, what="both workers to go")
+    print(f"\n2 to 0 workers {time.monotonic() - back:.1f} s after the RestApi is back")
     assert cluster.drain_reason("cpu-0") == "bad DIMM"
 
 
