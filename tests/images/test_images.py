@@ -258,6 +258,25 @@ def test_a_worker_registers_runs_a_job_and_stops(cluster: Cluster) -> None:
     assert "State=DOWN" in cluster.scontrol("show", "node", "worker-0")
 
 
+def kept_from_jobs(cluster: Cluster, memory: int) -> int:
+    """Start worker-0 with a limit and end it; the memory that Slurm kept from jobs meanwhile, MiB."""
+    with cluster.worker("worker-0", environ={"POD_MEMORY": str(memory)}) as worker:
+        worker.until(lambda: status(cluster.worker_port, "/readyz") == 204, "slurmd ready")
+        found = re.search(r"MemSpecLimit=(\d+)", cluster.scontrol("show", "node", "worker-0"))
+        worker.signal(signal.SIGTERM)
+        assert worker.wait(15) == 0, worker.output()
+    assert found is not None
+    return int(found[1])
+
+
+def test_a_record_keeps_its_limits_until_it_is_deleted(cluster: Cluster) -> None:
+    """Field case REG-05: docs/nodeset.md has the remedy."""
+    first = kept_from_jobs(cluster, 500)
+    assert kept_from_jobs(cluster, 700) == first
+    cluster.scontrol("delete", "nodename=worker-0")
+    assert kept_from_jobs(cluster, 700) == first - 200
+
+
 def test_a_worker_runs_sshd_when_asked(cluster: Cluster) -> None:
     port = free_port()
     environ = {"ENABLE_SSHD": "1", "SSHD_OPTIONS": f"-p {port} -o ListenAddress=127.0.0.1"}

@@ -294,7 +294,7 @@ class World:
         """Workers that would serve, had the operator not drained them to replace or remove them."""
         return {
             pod.name
-            for pod in self.pods.values()
+            for pod in self._counted()
             if self.serves(pod)
             and (record := self.records.get(pod.slurm)) is not None
             and record.drain

@@ -75,6 +75,8 @@ def test_the_slurm_name_differs_from_the_pod_name_with_a_prefix() -> None:
     ("node", "annotations", "hostname"),
     [
         ("node-1.example.com", {}, "node-1"),
+        ("ip-192-0-2-10.region-1.compute.internal", {}, "ip-192-0-2-10"),
+        ("n" * 63, {}, "n" * 63),
         ("node-1-", {}, "node-1-"),
         ("node-1.example.com", {keys.ANNOTATION_HOSTNAME_OVERRIDE: "x"}, "x"),
         ("n1", {keys.ANNOTATION_HOSTNAME_OVERRIDE: ""}, "n1"),
@@ -117,6 +119,23 @@ def test_limits_of_the_container_win_over_those_of_the_pod() -> None:
     }
     env = {item["name"]: item.get("value") for item in _template(**spec).spec["containers"][0]["env"]}
     assert env == {"SLINKY_TOPOLOGY": None, "POD_CPUS": "2", "POD_MEMORY": "953"}
+
+
+@pytest.mark.parametrize(
+    ("limit", "told"), [("16Gi", "16384"), ("16G", "15258"), ("16000Mi", "16000"), ("1.5Gi", "1536")]
+)
+def test_memory_is_told_in_whole_mebibytes(limit: str, told: str) -> None:
+    """Field case CGR-01."""
+    made = _template(slurmd={"resources": {"limits": {"memory": limit}}})
+    env = {item["name"]: item.get("value") for item in made.spec["containers"][0]["env"]}
+    assert env["POD_MEMORY"] == told
+
+
+def test_requests_alone_tell_no_limit() -> None:
+    """Field case CGR-02."""
+    made = _template(slurmd={"resources": {"requests": {"cpu": 4, "memory": "4Gi"}}})
+    env = {item["name"]: item.get("value") for item in made.spec["containers"][0]["env"]}
+    assert (env.get("POD_CPUS", "0"), env.get("POD_MEMORY", "0")) == ("0", "0")
 
 
 def test_a_pinned_pod_keeps_the_preferences_of_the_user() -> None:

@@ -52,6 +52,20 @@ def test_members_that_do_not_concern_pods_leave_the_revision_alone() -> None:
     assert revision.payload(more) == revision.payload(spec)
 
 
+def test_each_member_that_pods_are_made_from_makes_a_revision() -> None:
+    """Field case SCL-10: each change of the list makes pods anew, another number of them does not."""
+    spec: golden.JsonObject = {"slurmd": {"image": "registry.example/slurmd:1"}, "replicas": 1}
+    changes: list[golden.JsonObject] = [
+        {"slurmd": {"image": "registry.example/slurmd:2"}},
+        {"logfile": {"image": "registry.example/tools:2"}},
+        {"extraConf": "Weight=5"},
+        {"template": {"metadata": {"labels": {"tier": "a"}}}},
+    ]
+    digests = {revision.hash_of(revision.payload(spec | change)) for change in [{}, *changes]}
+    assert len(digests) == 1 + len(changes)
+    assert revision.hash_of(revision.payload(spec | {"replicas": 2})) in digests
+
+
 def test_equal_quantities_are_one_revision() -> None:
     first = revision.payload({"slurmd": {"resources": {"limits": {"memory": "1024Mi"}}}})
     second = revision.payload({"slurmd": {"resources": {"limits": {"memory": "1Gi"}}}})

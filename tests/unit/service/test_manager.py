@@ -2,9 +2,15 @@
 
 import pytest
 
+from coil.service import manager, webhook
 from coil.service.flags import parse
 from coil.service.manager import options
 from coil.service.settings import Settings
+
+
+def test_operator_and_webhook_do_not_share_a_lease() -> None:
+    """Field case CTL-14: both may run in one namespace."""
+    assert manager.LEASE != webhook.LEASE
 
 
 def test_every_kind_gets_its_workers() -> None:

@@ -8,7 +8,7 @@ from coil.api import keys, names
 from coil.kinds.nodeset.drain import Cause, own_cause
 from coil.kinds.nodeset.ownership import is_of_machine
 from coil.kinds.nodeset.scaling import Scaling
-from coil.kinds.nodeset.snapshot import Known, Registration, Snapshot, Worker
+from coil.kinds.nodeset.snapshot import Known, Snapshot, Worker
 from coil.kinds.nodeset.times import seconds
 from coil.kinds.nodeset.victims import choose
 from coil.slurm.wire import SlurmNode
@@ -57,15 +57,21 @@ def _within_limit(
 
 def _steady(budget: int, chosen: Sequence[Worker], healthy: Sequence[Worker]) -> list[Worker]:
     """Take new ones only as those that were chosen before, and are no more, return to service."""
-    kept = [worker for worker in chosen if own_cause(worker) is Cause.UPDATE]
+    kept = [worker for worker in chosen if _is_out_already(worker)]
     uids = {worker.uid for worker in chosen}
     returning = sum(
         own_cause(worker) is Cause.UPDATE and worker.record is not None and worker.record.drain
         for worker in healthy
         if worker.uid not in uids
     )
-    new = [worker for worker in chosen if own_cause(worker) is not Cause.UPDATE]
+    new = [worker for worker in chosen if not _is_out_already(worker)]
     return kept + new[: max(budget - len(kept) - returning, 0)]
+
+
+def _is_out_already(worker: Worker) -> bool:
+    """Chosen before, and drained since; a drain that somebody took back is one to be made anew."""
+    drained = worker.record is None or worker.record.drain
+    return own_cause(worker) is Cause.UPDATE and drained
 
 
 def disruption_budget(
@@ -95,7 +101,7 @@ def in_service(worker: Worker, snapshot: Snapshot, now: float) -> bool:
     if not available or not isinstance(snapshot.slurm, Known) or snapshot.slurm.node_count == 0:
         return available
     if worker.record is None:
-        return worker.registration is not Registration.ABSENT
+        return False
     return _OUT.isdisjoint(worker.record.state) or _is_held(worker.record)
 
 

@@ -35,7 +35,9 @@ def test_scale_in_drains() -> None:
 
 @pytest.mark.parametrize("reason", ["", PENDING, CORDONED, "xid 79"])
 def test_a_drained_node_is_not_drained_again(reason: str) -> None:
-    assert plan_drains(one(record("gpu-0", "IDLE+DRAIN", reason)), SCALE_IN) == []
+    drained = record("gpu-0", "IDLE+DRAIN", reason)
+    for cordoned in (False, True):
+        assert plan_drains(one(drained, cordoned=cordoned), SCALE_IN) == []
 
 
 def test_scale_in_of_a_node_that_somebody_took_down_keeps_the_reason() -> None:

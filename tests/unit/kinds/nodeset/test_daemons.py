@@ -1,5 +1,7 @@
 """One worker on each node that should have one (spec: nodeset 15; field cases DMN-03 to DMN-06)."""
 
+from collections import Counter
+from itertools import repeat
 from typing import Any
 
 import msgspec
@@ -7,7 +9,7 @@ import pytest
 
 from coil.api import keys
 from coil.api.nodeset import NodeSet
-from coil.kinds.nodeset.actions import DeletePod
+from coil.kinds.nodeset.actions import Action, CreatePod, DeletePod, Drain, Resume, Undrain
 from coil.kinds.nodeset.daemons import plan_daemons
 from coil.kinds.nodeset.departures import DAEMON_PAUSE
 from coil.kinds.nodeset.drain import Cause
@@ -17,6 +19,9 @@ from coil.kinds.nodeset.scaling import Scaling
 from coil.kinds.nodeset.snapshot import Snapshot
 from coil.kinds.nodeset.times import text
 from coil.kube.views import NodeView, PodSpecView, PodView
+from tests.support.nodeset_model import Operator
+from tests.support.nodeset_moves import step_all
+from tests.support.nodeset_world import DAEMONS, World
 from tests.support.workers import NOW, OLD_REVISION, nodeset, pinned_to, pod, record, snapshot
 
 DAEMON = nodeset(scalingMode="DaemonSet")
@@ -61,6 +66,29 @@ def test_a_node_that_no_longer_matches_loses_its_worker() -> None:
     scaling = plan([daemon(0, "kn-1")], [node("kn-1", pool="cpu")])
     assert scaling.condemned == {"uid-gpu-0": Cause.SCALE_IN}
     assert scaling.desired == 0
+
+
+def test_an_idle_worker_whose_node_leaves_the_pool_is_drained_and_deleted_once() -> None:
+    """Field case DMN-04: ten passes in which all goes well."""
+    world = World(3, 1, "rev-0", DAEMONS)
+    operator = Operator(world)
+
+    def passes() -> list[Action]:
+        done: list[Action] = []
+        for _ in range(10):
+            step_all(world)
+            world.clock += 20
+            operator.see_all()
+            operator.poll()
+            done += operator.run_pass(repeat("ok")).actions
+        return done
+
+    passes()
+    world.hosts["kn-1"].pool = "cpu"
+    kinds = Counter(type(action) for action in passes())
+    assert (kinds[Drain], kinds[DeletePod]) == (1, 1)
+    assert not {CreatePod, Undrain, Resume} & kinds.keys()
+    assert {pod.node for pod in world.pods.values()} == {"kn-0", "kn-2"}
 
 
 def test_a_worker_stays_on_a_node_that_takes_no_new_one() -> None:

@@ -2,13 +2,16 @@
 
 from coil.api import keys
 from coil.kinds.nodeset import times
+from coil.kinds.nodeset.actions import DeletePod, Drain, Undrain
 from coil.kinds.nodeset.drain import Cause
+from coil.kinds.nodeset.plan import make_plan
 from coil.kinds.nodeset.replicas import plan_replicas
 from coil.kinds.nodeset.scaling import BURST, Scaling
 from coil.kinds.nodeset.snapshot import Snapshot
 from coil.kinds.nodeset.victims import BETWEEN_JOBS
 from coil.slurm.wire import Number
-from tests.support.workers import NOW, nodeset, pod, record, snapshot
+from tests.support.nodeset_world import POOL
+from tests.support.workers import NOW, job, nodeset, pod, record, snapshot
 
 
 def scale(seen: Snapshot) -> Scaling:
@@ -25,6 +28,25 @@ def deadline(hours: float) -> dict[str, str]:
 
 def victims(scaling: Scaling) -> list[str]:
     return sorted(uid.removeprefix("uid-") for uid in scaling.condemned)
+
+
+def test_a_mode_that_is_changed_back_costs_no_job() -> None:
+    """Field case SCL-13: busy workers are drained and wait, then return to service."""
+    jobs = [job(number, f"gpu-{number}") for number in range(4)]
+    busy = [record(f"gpu-{number}", "ALLOCATED") for number in range(4)]
+    there = nodeset(replicas=4, scalingMode="DaemonSet")
+    away = make_plan(
+        snapshot([pod(number) for number in range(4)], busy, jobs=jobs, of=there, placement=POOL), NOW
+    )
+    (*drains,) = [action for action in away.actions if isinstance(action, Drain)]
+    assert sorted(name for drain in drains for name in drain.nodes) == [f"gpu-{n}" for n in range(4)]
+    assert not [action for action in away.actions if isinstance(action, DeletePod)]
+
+    drained = [record(f"gpu-{n}", "ALLOCATED+DRAIN", drains[0].reason) for n in range(4)]
+    pods = [pod(number, annotations=marked(Cause.SCALING_MODE)) for number in range(4)]
+    back = make_plan(snapshot(pods, drained, jobs=jobs, of=nodeset(replicas=4)), NOW)
+    assert Undrain(nodes=("gpu-0", "gpu-1", "gpu-2", "gpu-3")) in back.actions
+    assert not [action for action in back.actions if isinstance(action, DeletePod | Drain)]
 
 
 def test_missing_workers_take_the_lowest_free_ordinals() -> None:

@@ -8,9 +8,9 @@ from coil.kinds.nodeset import times
 from coil.kinds.nodeset.drain import Cause
 from coil.kinds.nodeset.replicas import plan_replicas
 from coil.kinds.nodeset.rollout import disruption_budget, plan_rollout, scaled
-from coil.kinds.nodeset.snapshot import Fault, Snapshot
+from coil.kinds.nodeset.snapshot import Fault, Registration, Snapshot
 from coil.kube.views import PodView
-from tests.support.workers import NOW, OLD_REVISION, nodeset, pod, record, snapshot
+from tests.support.workers import NOW, OLD_REVISION, nodeset, pod, record, replace, snapshot
 
 OLD = {"revision": OLD_REVISION}
 PENDING = {"phase": "Pending", "waiting": "ImagePullBackOff"}
@@ -91,6 +91,25 @@ def test_a_swap_waits_until_the_busy_worker_is_back() -> None:
     assert chosen(snapshot(pods, draining, of=rolling(2, 1))) == []
     back = [record("gpu-0", "MIXED"), record("gpu-1")]
     assert chosen(snapshot(pods, back, of=rolling(2, 1))) == ["gpu-1"]
+
+
+def test_a_drain_that_somebody_took_back_is_made_anew_only_within_the_limit() -> None:
+    """Should the busy worker that is to return not do so, as many are out as before."""
+    mark = {keys.ANNOTATION_POD_CORDON: "true", keys.ANNOTATION_POD_CORDON_CAUSE: "update"}
+    busy = {keys.ANNOTATION_POD_DEADLINE: times.text(NOW + 600)}
+    pods = [pod(0, annotations=mark | busy, **OLD), pod(1, annotations=mark, **OLD)]
+    taken_back = [record("gpu-0", "MIXED+DRAIN", "slurm-operator: x"), record("gpu-1")]
+    assert chosen(snapshot(pods, taken_back, of=rolling(2, 1))) == []
+    assert chosen(snapshot(pods, [record("gpu-0", "MIXED"), record("gpu-1")], of=rolling(2, 1))) == ["gpu-1"]
+
+
+def test_a_worker_that_half_an_answer_lacks_holds_the_roll() -> None:
+    pods = [pod(0), pod(1, **OLD)]
+    whole = snapshot(pods, [record("gpu-0"), record("gpu-1")], of=rolling(2, 1))
+    assert chosen(whole) == ["gpu-1"]
+    half = snapshot(pods, [record("gpu-1")], of=rolling(2, 1))
+    doubtful = (replace(half.workers[0], registration=Registration.UNKNOWN), half.workers[1])
+    assert chosen(replace(half, workers=doubtful)) == []
 
 
 def test_leaving_workers_are_not_rolled() -> None:
