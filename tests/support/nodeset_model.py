@@ -76,7 +76,7 @@ class Operator:
 
     def see_all(self) -> None:
         """The watch catches up."""
-        for name in {*self.cache, *self.world.pods}:
+        for name in sorted({*self.cache, *self.world.pods}):
             self.see_pod(name)
         self.in_step = True
 
