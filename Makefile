@@ -22,7 +22,7 @@ endif
 unexport KUBECONFIG
 .DEFAULT_GOAL := help
 SHELL := /bin/bash -o pipefail
-.PHONY: help venv up down test check lint types layers unit test-servers e2e soak bench-runtime bench-build bench-failover bench-configuration bench-scale soak-outage autoscaling images crds dashboards docs lock lab-build
+.PHONY: help venv up down test check lint types layers unit test-servers e2e soak bench-runtime bench-build bench-failover bench-configuration bench-scale soak-outage autoscaling images helm4 crds dashboards docs lock lab-build
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -103,6 +103,10 @@ images: venv ## Build the container images into the user cache
 
 lab-build: venv ## Build Kubernetes and its companions into the user cache
 	@$(BIN)/python -m lab build
+
+helm4: venv ## Tests of the charts with Helm 4 (the first time builds it, some minutes)
+	@$(BIN)/python -m lab build helm4
+	@COIL_HELM=helm4 $(BIN)/pytest -q -n 2 tests/charts
 
 crds: venv ## Write the CRDs from src/coil/api into charts/slurm-operator-crds
 	@$(BIN)/coil crds --output charts/slurm-operator-crds/templates

@@ -86,6 +86,7 @@ COMPONENTS: Mapping[str, Component] = {
         Component("coredns", {"coredns": "coil.lab/coredns"}),
         Component("pause", {"pause": "coil.lab/pause"}),
         Component("helm", {"helm": "helm.sh/helm/v3/cmd/helm"}),
+        Component("helm4", {"helm4": "helm.sh/helm/v4/cmd/helm"}),
         Component("kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}),
         Component("keda", {"keda": f"{_KEDA}/cmd/operator", "keda-adapter": f"{_KEDA}/cmd/adapter"}),
         Component("deviceplugin", {"deviceplugin": "coil.lab/deviceplugin"}),
@@ -93,7 +94,8 @@ COMPONENTS: Mapping[str, Component] = {
 }
 
 # What a cluster, its tests and the charts need; kwok is for clusters of simulated nodes only, KEDA (ten
-# minutes of a processor) for the tests of autoscaling, the device plugin for those with stand-in GPUs.
+# minutes of a processor) for the tests of autoscaling, the device plugin for those with stand-in GPUs,
+# Helm 4 for `make helm4`.
 DEFAULT = ("pause", "etcd", "kubernetes", "coredns", "helm")
 
 

@@ -107,3 +107,13 @@ def test_an_update_strategy_is_passed_through(chart: Any, given: Document, rende
     objects = chart(nodesets={"alpha": {"updateStrategy": given}})
     strategy = objects["NodeSet/slurm-worker-alpha"]["spec"]["updateStrategy"]
     assert (strategy["type"], strategy["rollingUpdate"]["maxUnavailable"]) == rendered
+
+
+def test_an_absent_default_is_not_an_empty_text(chart: Any) -> None:
+    """Field case HLM-01: Helm 4 drops defaults of null, as Helm 3 does with what a user sets to null."""
+    rendered = chart(
+        nodesetDefaults={"minReadySeconds": None, "revisionHistoryLimit": None, "replicas": None},
+        nodesets={"alpha": {}},
+    )
+    spec = next(item for name, item in rendered.items() if name.startswith("NodeSet/"))["spec"]
+    assert {"minReadySeconds", "revisionHistoryLimit", "replicas"} & spec.keys() == set()

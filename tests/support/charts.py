@@ -1,6 +1,7 @@
 """Render charts with the real Helm, and normalise what comes out as `tests/data/charts` is normalised."""
 
 import json
+import os
 import re
 import subprocess
 from dataclasses import dataclass, field
@@ -59,10 +60,11 @@ def _read(folder: Path) -> Case:
 
 
 def helm() -> Path:
-    """The Helm binary; skips the test where it is not built."""
-    if not binaries.COMPONENTS["helm"].built:
-        pytest.skip("helm is not built: run `make lab-build`")
-    return binaries.binary("helm")
+    """The Helm binary, or that of COIL_HELM (helm4); skips the test where it is not built."""
+    name = os.environ.get("COIL_HELM", "helm")
+    if not binaries.COMPONENTS[name].built:
+        pytest.skip(f"{name} is not built: run `python -m lab build {name}`")
+    return binaries.binary(name)
 
 
 def template(
