@@ -43,8 +43,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """State changes in Slurm whose way to the pod is timed."""
     roll: bool = True
     twice: bool = True
-    """Before workers leave the bare loop runs with pods like them, and again with small ones: a machine that
-    others use is not the same for long."""
+    """The bare loop runs again before workers leave, and with pods like them when they have left: a machine
+    that others use is not the same for long."""
 
     @property
     def patience(self) -> float:
@@ -76,17 +76,18 @@ async def measure(plan: Plan, say: Say) -> Results:
     async with world(plan.count) as made, _watching(made) as seen:
         loop = BareLoop(plan, made, seen, say)
         limit = await loop.small()
-        alike: bare.Bare | None = None
+        later, worker = limit, None
         counted = Counted(made.cluster.ports["rest"])
         async with counted.listening(PORT_SLURMRESTD):
             with operator(made, plan.operator) as process:
                 meter = Meter(Process(process.pid), counted, Audit(made.server.audit_log))
                 run = Run(plan, made, seen.workers, meter, say)
                 await run.growth()
-                later = limit
                 if plan.twice:
-                    alike, later = await loop.alike(), await loop.small()
+                    worker, later = await loop.copy_of_a_worker(), await loop.small()
                 await run.decline()
+        # As empty as it was when the workers came, and without the operator.
+        alike = await loop.alike(worker) if worker is not None else None
     at_its_time = bare.Bare(limit.created_s, limit.running_s, later.half_deleted_s, later.rest_deleted_s)
     return Results(
         count=plan.count, bare=at_its_time, alike=alike, phases=run.phases, latencies_s=run.latencies
@@ -136,15 +137,16 @@ class BareLoop:
         self._say("bare: making and deleting small pods")
         return await self._measure("default", self._seen.small, bare.small(self._plan.count))
 
-    async def alike(self) -> bare.Bare:
+    async def alike(self, worker: bare.Manifest) -> bare.Bare:
         """With pods like the workers, in a Service like theirs."""
         self._say("bare: making and deleting pods like the workers")
-        worker = min(self._seen.workers.pods)
-        pod = await asyncio.to_thread(self._copy, worker)
-        return await self._measure(ALIKE, self._seen.alike, bare.alike(pod, self._plan.count))
+        return await self._measure(ALIKE, self._seen.alike, bare.alike(worker, self._plan.count))
+
+    async def copy_of_a_worker(self) -> bare.Manifest:
+        """A worker's manifest; its headless Service is made anew for the others."""
+        return await asyncio.to_thread(self._copy, min(self._seen.workers.pods))
 
     def _copy(self, worker: str) -> bare.Manifest:
-        """A worker's manifest; its headless Service is made anew for the others."""
         kubectl = self._world.kubectl
         kubectl("create", "namespace", ALIKE)
         services = json.loads(kubectl("get", "services", "-n", NAMESPACE, "-o", "json"))["items"]
