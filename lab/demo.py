@@ -94,9 +94,10 @@ class Demo:
         return {"Reconciled", "Available"} <= good
 
     def idle(self) -> int:
-        """How many Slurm nodes are idle; 0 while slurmctld does not answer."""
+        """How many Slurm nodes are idle and answer slurmctld; 0 while slurmctld itself does not answer."""
+        columns = ("--noheader", "--Node", "--states=idle", "--responding", "--format=%N")
         try:
-            return len(self.slurm("sinfo", "--noheader", "--Node", "--states=idle", "--format=%N").split())
+            return len(self.slurm("sinfo", *columns).split())
         except DemoError:
             return 0
 
@@ -125,7 +126,10 @@ class Demo:
             NAMESPACE,
             *args,
         ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        except subprocess.TimeoutExpired as error:
+            raise DemoError(f"kubectl {shlex.join(args)}: no end within {error.timeout:g} s") from error
         if done.returncode != 0:
             raise DemoError(f"kubectl {shlex.join(args)}: {done.stderr.strip()}")
         return done.stdout
