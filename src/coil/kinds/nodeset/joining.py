@@ -9,7 +9,7 @@ import msgspec
 from coil.api import names
 from coil.kinds.nodeset.identity import decode_comment, slurm_name
 from coil.kinds.nodeset.snapshot import Registration, Worker
-from coil.kinds.nodeset.times import NEVER, seconds
+from coil.kinds.nodeset.times import seconds
 from coil.kube.views import NodeView, PodView
 from coil.slurm.view import ClusterView
 from coil.slurm.wire import SlurmNode
@@ -86,15 +86,14 @@ def _worker(
     *,
     shared: bool,
 ) -> Worker:
-    ready = pod.status.condition("Ready")
-    is_ready = ready is not None and ready.status == "True"
+    ready = pod.status.condition("Ready") if pod.ready else None
     worker = Worker(
         shared=shared,
         pod=pod,
         slurm_name=name,
         terminating=pod.terminating,
-        healthy=pod.status.phase == "Running" and is_ready and not pod.terminating,
-        ready_since=seconds(ready.last_transition_time) if ready is not None and is_ready else NEVER,
+        healthy=pod.status.phase == "Running" and ready is not None and not pod.terminating,
+        ready_since=seconds(ready.last_transition_time if ready is not None else None),
         ordinal=names.split_ordinal(pod.metadata.name)[1],
         host=host_of(pod.spec.node_name) if pod.spec.node_name else None,
     )

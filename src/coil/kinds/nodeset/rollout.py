@@ -100,9 +100,8 @@ def in_service(worker: Worker, snapshot: Snapshot, now: float) -> bool:
     available = worker.healthy and worker.available(snapshot.nodeset.spec.min_ready_seconds, now)
     if not available or not isinstance(snapshot.slurm, Known) or snapshot.slurm.node_count == 0:
         return available
-    if worker.record is None:
-        return False
-    return _OUT.isdisjoint(worker.record.state) or _is_held(worker.record)
+    record = worker.record
+    return record is not None and (_OUT.isdisjoint(record.state) or _is_held(record))
 
 
 def _is_held(record: SlurmNode) -> bool:
