@@ -69,7 +69,8 @@ e2e: venv ## Tests with real pods and real jobs in the lab
 soak: venv ## Ten minutes of trouble around a stream of real jobs; pace of scale-in and roll; a machine lost
 	@$(BIN)/python -m lab demo
 	@COIL_SOAK_SECONDS=$${COIL_SOAK_SECONDS:-600} $(BIN)/pytest -q -s -p no:randomly \
-	  tests/e2e/test_chaos.py tests/e2e/test_pace.py tests/e2e/test_lost_node.py
+	  tests/e2e/test_chaos.py tests/e2e/test_pace.py tests/e2e/test_lost_node.py \
+	  tests/apiserver/test_nodeset_machines.py
 
 bench-runtime: venv ## 5,000 pods and nodes through reflector, store and queue, beside json and dicts
 	@$(BIN)/python -m benchmarks.runtime
