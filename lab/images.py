@@ -191,17 +191,21 @@ def _run_build(image: Image, work: Path) -> None:
     _buildah(*command, str(ROOT / image.context))
 
 
-def extend(image: str, folder: Path, archive: Path, *, name: str) -> None:
-    """Build the Containerfile of a folder, which names one of our images as `name`, into an archive."""
+def extend(folder: Path, archive: Path, names: Sequence[str], build_args: Mapping[str, str]) -> None:
+    """Build a folder's Containerfile, whose words for our images are those of the docs, into an archive."""
     with rootfs.locked("images"):
-        _buildah("pull", "--quiet", f"docker-archive:{archive_path(IMAGES[image])}")
+        for name in names:
+            _buildah("pull", "--quiet", f"docker-archive:{archive_path(IMAGES[name])}")
+            _buildah("tag", IMAGES[name].reference, f"registry.example/{name}:26.05")
         sources = archive.with_suffix(".sources")
         sources.write_text(rootfs.sources_text())
-        options = ["--pull-never", "--isolation=chroot", f"--secret=id=apt-sources,src={sources}"]
+        made = f"coil.local/extended-{names[-1]}:lab"
+        options = [f"--build-arg={name}={value}" for name, value in build_args.items()]
+        options += ["--layers", "--pull-never", "--isolation=chroot", f"--tag={made}"]
+        options += [f"--secret=id=apt-sources,src={sources}"]
         options += [f"--volume={_apt_store()}:/var/cache/install-packages"]
-        options += [f"--from={IMAGES[image].reference}", f"--tag={name}-extended"]
         _buildah("build", *options, str(folder))
-        _buildah("push", f"{name}-extended", f"docker-archive:{archive}")
+        _buildah("push", made, f"docker-archive:{archive}")
 
 
 def _apt_store() -> Path:

@@ -17,6 +17,7 @@ import pytest
 
 from lab import images, sbom
 from tests.support.container import Container, image_config, unpacked, write
+from tests.support.image_cluster import KEY, Cluster, free_port, status
 
 pytestmark = [
     pytest.mark.slurm,
@@ -25,7 +26,6 @@ pytestmark = [
 ]
 
 SLURM = ("slurmctld", "slurmd", "slurmdbd", "slurmrestd", "sackd", "login")
-KEY = os.urandom(64)
 
 
 def root_of(name: str) -> Path:
@@ -40,23 +40,6 @@ def test_a_container_leaves_no_process_behind() -> None:
         process = Path(f"/proc/{container.pid}")
         container.until(lambda: "sleep" in (process / "cmdline").read_text(), "the program runs")
     assert not process.exists()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def status(port: int, path: str) -> int:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=2) as answer:
-            return answer.status
-    except urllib.error.HTTPError as error:
-        error.close()
-        return error.code
-    except OSError:
-        return 0
 
 
 # --- content -----------------------------------------------------------------------------------------
@@ -82,24 +65,6 @@ def test_the_bill_of_materials_is_what_dpkg_and_pip_installed() -> None:
     operator = {name.lower().replace("_", "-"): version for name, version in materials("operator").items()}
     assert {name: operator.get(name) for name, _ in locked} == dict(locked)
     assert list(materials("tools")) == ["busybox-static"]
-
-
-def test_the_three_lines_of_the_docs_extend_an_image(tmp_path: Path) -> None:
-    """With the words of docs/images.md, over the lab's image; install-packages needs the archive."""
-    page = (images.ROOT / "docs/images.md").read_text().split("## Extend")[1]
-    lines = page.split("```Dockerfile\n")[1].split("```")[0]
-    write(tmp_path / "prolog.sh", b"#!/bin/sh\n", 0, 0o755)
-    (tmp_path / "Containerfile").write_text(lines)
-    archive = tmp_path / "image.tar"
-    try:
-        images.extend("slurmd", tmp_path, archive, name="registry.example/slurmd:26.05")
-    except images.BuildError as error:
-        if re.search(r"Failed to fetch|Could not connect|Temporary failure", str(error)):
-            pytest.skip("no Debian archive within reach")
-        raise
-    added = {each["name"] for each in sbom.document(archive, "extended")["components"]}
-    assert added > set(materials("slurmd"))
-    assert "lua5.4" in added
 
 
 @pytest.mark.parametrize("name", SLURM)
@@ -157,63 +122,6 @@ def test_the_configuration_sidecars_tools_understand_its_options() -> None:
 
 
 # --- a cluster ---------------------------------------------------------------------------------------
-
-
-class Cluster:
-    """slurmctld from its image, and the others against it, on ports of their own."""
-
-    def __init__(self) -> None:
-        self.port, self.worker_port, self.rest_port = free_port(), free_port(), free_port()
-        self.conf = "\n".join(
-            [
-                "ClusterName=t",
-                "SlurmUser=slurm",
-                "SlurmctldHost=controller(127.0.0.1)",
-                f"SlurmctldPort={self.port}",
-                f"SlurmdPort={self.worker_port}",
-                "AuthType=auth/slurm",
-                "CredType=cred/slurm",
-                "AuthAltTypes=auth/jwt",
-                "AuthAltParameters=jwt_key=/etc/slurm/jwt.key",
-                "StateSaveLocation=/var/spool/slurmctld/t",
-                "SlurmctldParameters=enable_configless",
-                "ProctrackType=proctrack/linuxproc",
-                "PrologFlags=Contain",
-                "MaxNodeCount=16",
-                "PartitionName=all Nodes=ALL Default=YES",
-                "",
-            ]
-        )
-        self.controller = Container("slurmctld", hostname="controller")
-        etc = self.mounts(self.controller, 401)
-        self.controller.volume("/run/slurmctld", 401)
-        self.controller.volume("/var/spool/slurmctld/t", 401)
-        write(etc / "slurm.conf", self.conf.encode())
-        write(etc / "cgroup.conf", b"CgroupPlugin=disabled\n")
-
-    def mounts(self, container: Container, owner: int) -> Path:
-        """Add the volumes that pods have and return the one at /etc/slurm."""
-        etc = container.volume("/etc/slurm")
-        write(etc / "slurm.key", KEY, owner, 0o600)
-        write(etc / "jwt.key", KEY, owner, 0o600)
-        container.volume("/run", mode=0o777)
-        container.volume("/var/log/slurm", 401, 0o777)
-        return etc
-
-    def ready(self) -> None:
-        self.controller.until(lambda: status(self.port, "/readyz") == 204, "slurmctld ready")
-
-    def worker(self, name: str, *more: str, environ: dict[str, str] | None = None) -> Container:
-        server = ("--conf-server", f"127.0.0.1:{self.port}")
-        worker = Container("slurmd", "-Z", *server, *more, hostname=name, environ=environ)
-        self.mounts(worker, 0)
-        worker.volume("/var/spool/slurmd")
-        return worker
-
-    def scontrol(self, *words: str) -> str:
-        done = self.controller.run("scontrol", *words, user="401:401")
-        assert done.returncode == 0, done.stderr
-        return done.stdout
 
 
 @pytest.fixture

@@ -55,9 +55,10 @@ class Container:
         environ: Mapping[str, str] | None = None,
         entrypoint: Sequence[str] | None = None,
         hostname: str = "",
+        archive: Path | None = None,
     ) -> None:
-        """Prepare a container of `image`; volumes and files are added before it is entered."""
-        self._archive = images.build([image])[image]
+        """Prepare a container of `image`, or of an archive made from it; volumes and files come first."""
+        self._archive = archive or images.build([image])[image]
         self._config = _config(self._archive)
         self._arguments = arguments
         self._user = user
